@@ -1,0 +1,165 @@
+//! What everything in an open log shares: the machine, the open files, the clock, and whether it
+//! is still open.
+
+use crate::error::{Error, Kind, Result};
+use crate::options::{LogOptions, Mode};
+use crate::segment::header::ClockMark;
+use crate::sys::wake::Signal;
+use crate::sys::{fork, Files, Sys};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Wall clocks before this are a machine that does not know the time: 2025-01-01.
+const WALL_PLAUSIBLE_MS: u64 = 1_735_689_600_000;
+
+/// Shared by a log, its topics, partitions and readers.
+pub(crate) struct Context {
+    pub sys: Arc<dyn Sys>,
+    pub files: Files,
+    pub mode: Mode,
+    /// Wakes the maintenance thread.
+    pub signal: Signal,
+    /// What all topics together may take; 0: no limit.
+    pub log_bytes_max: u64,
+    /// Bytes of all files of the log.
+    pub used_bytes: Mutex<u64>,
+    fork_generation: u32,
+    closed: AtomicBool,
+    boot_id: u128,
+    /// Running time and boot time at the moment the log was opened.
+    clock: OnceLock<(u64, u64)>,
+}
+
+impl Context {
+    pub(crate) fn new(sys: Arc<dyn Sys>, options: &LogOptions) -> Context {
+        fork::watch();
+        Context {
+            files: Files::new(sys.clone()),
+            boot_id: sys.boot_id(),
+            sys,
+            mode: options.mode,
+            log_bytes_max: options.log_bytes_max.unwrap_or(0),
+            signal: Signal::default(),
+            used_bytes: Mutex::new(0),
+            fork_generation: fork::generation(),
+            closed: AtomicBool::new(false),
+            clock: OnceLock::new(),
+        }
+    }
+
+    /// Fails when the log is closed or was carried through a fork.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_forked() {
+            return Err(forked());
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        Ok(())
+    }
+
+    /// Fails also when the log may not be changed.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.mode == Mode::ReadOnly {
+            return Err(read_only());
+        }
+        self.check()
+    }
+
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        fork::generation() != self.fork_generation
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Closes; answers whether it was open before.
+    pub(crate) fn set_closed(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn boot_id(&self) -> u128 {
+        self.boot_id
+    }
+
+    /// Starts the log's running time where the newest of these marks says: on from a mark of this
+    /// boot, or behind the last known moment of an earlier boot by the time since this boot. A
+    /// machine that does not tell its boots adds nothing for the time between.
+    pub(crate) fn start_clock(&self, marks: impl Iterator<Item = (ClockMark, u64)>) {
+        let boot_ms = self.sys.boot_ms();
+        let run_ms = marks.map(|(mark, run_last_ms)| {
+            let since = if self.boot_id == 0 {
+                0
+            } else if mark.boot_id == self.boot_id {
+                return mark
+                    .run_ms
+                    .saturating_add(boot_ms.saturating_sub(mark.boot_ms));
+            } else {
+                boot_ms
+            };
+            run_last_ms.max(mark.run_ms).saturating_add(since)
+        });
+        let _ = self.clock.set((run_ms.max().unwrap_or(0), boot_ms));
+    }
+
+    /// The log's running time: how long the machine has provably been up since the log was made.
+    pub(crate) fn run_ms(&self) -> u64 {
+        self.clock_mark().run_ms
+    }
+
+    pub(crate) fn clock_mark(&self) -> ClockMark {
+        let (run_ms, opened_ms) = self.clock.get().copied().unwrap_or((0, 0));
+        let boot_ms = self.sys.boot_ms();
+        let run_ms = run_ms.saturating_add(boot_ms.saturating_sub(opened_ms));
+        ClockMark {
+            boot_id: self.boot_id,
+            boot_ms,
+            run_ms,
+        }
+    }
+
+    /// Whether this many bytes more would pass the log's limit.
+    pub(crate) fn is_over(&self, needed: u64) -> bool {
+        let max = self.log_bytes_max;
+        max != 0 && self.used_bytes.lock().saturating_add(needed) > max
+    }
+
+    pub(crate) fn add_used(&self, bytes: u64) {
+        let mut used = self.used_bytes.lock();
+        *used = used.saturating_add(bytes);
+    }
+
+    pub(crate) fn subtract_used(&self, bytes: u64) {
+        let mut used = self.used_bytes.lock();
+        *used = used.saturating_sub(bytes);
+    }
+}
+
+/// Whether a wall clock can be trusted.
+#[inline]
+pub(crate) fn plausible(wall_ms: u64) -> bool {
+    wall_ms >= WALL_PLAUSIBLE_MS
+}
+
+#[cold]
+fn forked() -> Error {
+    Error::new(
+        Kind::Forked,
+        "the log was opened before a fork: open it again in the child",
+    )
+}
+
+#[cold]
+pub(crate) fn closed() -> Error {
+    Error::new(Kind::Closed, "the log is closed")
+}
+
+#[cold]
+fn read_only() -> Error {
+    Error::new(Kind::ReadOnly, "the log is open for reading only")
+}

@@ -1,0 +1,264 @@
+//! The bodies of the description files: what a log, a topic and a checkpoint say.
+
+use crate::error::{Error, Kind, Result};
+use crate::options::{Durability, TopicOptions, WhenFull};
+use crate::partition::recover::Watermarks;
+use crate::segment::header::ClockMark;
+use crate::varint::Input;
+
+/// What `LOG` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogBody {
+    pub uid: u64,
+    pub created_ms: u64,
+}
+
+impl LogBody {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.uid.to_le_bytes().to_vec();
+        out.extend_from_slice(&self.created_ms.to_le_bytes());
+        out
+    }
+}
+
+/// What `TOPIC` says. The options are as the user gave them, so that what was left to be chosen
+/// stays to be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TopicBody {
+    pub uid: u64,
+    pub name: String,
+    pub options: TopicOptions,
+}
+
+const DURABILITY: u16 = 1;
+const WHEN_FULL: u16 = 2;
+const LINGER_MS: u16 = 3;
+const SYNC_INTERVAL_MS: u16 = 4;
+const BUFFER_BYTES: u16 = 5;
+const SEGMENT_BYTES: u16 = 6;
+const MAX_BYTES: u16 = 7;
+const MAX_AGE_MS: u16 = 8;
+const MAX_RECORDS: u16 = 9;
+/// Settings from here on change what the files mean: a reader that does not know one must stop.
+const MUST_KNOW: u16 = 0x8000;
+
+impl TopicBody {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let o = &self.options;
+        let settings = [
+            (DURABILITY, durability_number(o.durability)),
+            (WHEN_FULL, u64::from(o.when_full == WhenFull::Reject)),
+            (LINGER_MS, u64::from(o.linger_ms)),
+            (SYNC_INTERVAL_MS, u64::from(o.sync_interval_ms)),
+            (BUFFER_BYTES, u64::from(o.buffer_bytes)),
+            (SEGMENT_BYTES, o.segment_bytes),
+            (MAX_BYTES, o.max_bytes),
+            (MAX_AGE_MS, o.max_age_ms),
+            (MAX_RECORDS, o.max_records),
+        ];
+        let mut out = self.uid.to_le_bytes().to_vec();
+        out.extend_from_slice(&o.partitions.to_le_bytes());
+        out.push(self.name.len() as u8);
+        out.extend_from_slice(self.name.as_bytes());
+        out.extend_from_slice(&(settings.len() as u16).to_le_bytes());
+        for (tag, value) in settings {
+            out.extend_from_slice(&tag.to_le_bytes());
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out
+    }
+
+    /// `Ok(None)`: the bytes make no description.
+    pub(crate) fn decode(body: &[u8]) -> Result<Option<TopicBody>> {
+        let mut input = Input::new(body);
+        let Some((uid, partitions, name)) = start(&mut input) else {
+            return Ok(None);
+        };
+        let mut options = TopicOptions {
+            partitions,
+            ..TopicOptions::default()
+        };
+        let Some(count) = input.u16() else {
+            return Ok(None);
+        };
+        for _ in 0..count {
+            let (Some(tag), Some(value)) = (input.u16(), input.u64()) else {
+                return Ok(None);
+            };
+            if !set(&mut options, tag, value) && tag >= MUST_KNOW {
+                let text = format!("topic '{name}' has a setting {tag} that is newer than this");
+                return Err(Error::new(Kind::Version, text));
+            }
+        }
+        Ok(Some(TopicBody { uid, name, options }))
+    }
+}
+
+fn start(input: &mut Input<'_>) -> Option<(u64, u32, String)> {
+    let uid = input.u64()?;
+    let partitions = input.u32()?;
+    let name_bytes = usize::from(input.byte()?);
+    let name = std::str::from_utf8(input.bytes(name_bytes)?).ok()?;
+    let valid = !name.is_empty() && (1..=crate::limits::PARTITIONS_MAX).contains(&partitions);
+    valid.then(|| (uid, partitions, name.to_owned()))
+}
+
+/// Takes one setting over; false when its tag is unknown or its value out of range, so that the
+/// default stays.
+fn set(o: &mut TopicOptions, tag: u16, value: u64) -> bool {
+    let small = u32::try_from(value);
+    match (tag, small) {
+        (DURABILITY, _) => match durability_of(value) {
+            Some(durability) => o.durability = durability,
+            None => return false,
+        },
+        (WHEN_FULL, Ok(0)) => o.when_full = WhenFull::DropOldest,
+        (WHEN_FULL, Ok(1)) => o.when_full = WhenFull::Reject,
+        (LINGER_MS, Ok(ms)) => o.linger_ms = ms,
+        (SYNC_INTERVAL_MS, Ok(ms)) => o.sync_interval_ms = ms,
+        (BUFFER_BYTES, Ok(bytes)) => o.buffer_bytes = bytes,
+        (SEGMENT_BYTES, _) => o.segment_bytes = value,
+        (MAX_BYTES, _) => o.max_bytes = value,
+        (MAX_AGE_MS, _) => o.max_age_ms = value,
+        (MAX_RECORDS, _) => o.max_records = value,
+        _ => return false,
+    }
+    true
+}
+
+fn durability_number(durability: Durability) -> u64 {
+    match durability {
+        Durability::Buffered => 1,
+        Durability::Written => 2,
+        Durability::Synced => 3,
+    }
+}
+
+fn durability_of(number: u64) -> Option<Durability> {
+    [
+        Durability::Buffered,
+        Durability::Written,
+        Durability::Synced,
+    ]
+    .into_iter()
+    .find(|durability| durability_number(*durability) == number)
+}
+
+/// What `CHECKPOINT` says: where a topic stood at its last orderly close.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CheckpointBody {
+    pub topic_uid: u64,
+    pub clock: ClockMark,
+    /// One for each partition.
+    pub watermarks: Vec<Watermarks>,
+}
+
+impl CheckpointBody {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.topic_uid.to_le_bytes().to_vec();
+        out.extend_from_slice(&self.clock.run_ms.to_le_bytes());
+        out.extend_from_slice(&self.clock.boot_ms.to_le_bytes());
+        out.extend_from_slice(&self.clock.boot_id.to_le_bytes());
+        out.extend_from_slice(&(self.watermarks.len() as u32).to_le_bytes());
+        for marks in &self.watermarks {
+            out.extend_from_slice(&marks.next_offset.to_le_bytes());
+            out.extend_from_slice(&marks.durable.to_le_bytes());
+        }
+        out
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Option<CheckpointBody> {
+        let mut input = Input::new(body);
+        let topic_uid = input.u64()?;
+        let (run_ms, boot_ms, boot_id) = (input.u64()?, input.u64()?, input.u128()?);
+        let count = input.u32()?.min(crate::limits::PARTITIONS_MAX);
+        let mut watermarks = Vec::new();
+        for _ in 0..count {
+            watermarks.push(Watermarks {
+                next_offset: input.u64()?,
+                durable: input.u64()?,
+            });
+        }
+        Some(CheckpointBody {
+            topic_uid,
+            clock: ClockMark {
+                boot_id,
+                boot_ms,
+                run_ms,
+            },
+            watermarks,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test")]
+    use super::*;
+
+    fn sample() -> TopicBody {
+        TopicBody {
+            uid: 42,
+            name: "../x".into(),
+            options: TopicOptions {
+                partitions: 7,
+                durability: Durability::Synced,
+                when_full: WhenFull::Reject,
+                linger_ms: 1,
+                sync_interval_ms: 2,
+                buffer_bytes: 4096,
+                segment_bytes: 1 << 33,
+                max_bytes: 1 << 40,
+                max_age_ms: 5,
+                max_records: 6,
+            },
+        }
+    }
+
+    #[test]
+    fn a_topic_comes_back() {
+        let body = sample().encode();
+        assert_eq!(TopicBody::decode(&body).unwrap(), Some(sample()));
+        for cut in 0..body.len() {
+            assert_eq!(TopicBody::decode(&body[..cut]).unwrap(), None, "cut {cut}");
+        }
+    }
+
+    #[test]
+    fn unknown_settings_are_passed_over_unless_they_must_be_known() {
+        let mut body = TopicBody {
+            options: TopicOptions::default(),
+            ..sample()
+        };
+        body.options.partitions = 1;
+        let mut bytes = body.encode();
+        let at = bytes.len() - 10;
+        bytes[at..at + 2].copy_from_slice(&99_u16.to_le_bytes());
+        assert_eq!(TopicBody::decode(&bytes).unwrap(), Some(body));
+        bytes[at..at + 2].copy_from_slice(&0x8001_u16.to_le_bytes());
+        assert_eq!(TopicBody::decode(&bytes).unwrap_err().kind(), Kind::Version);
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back() {
+        let body = CheckpointBody {
+            topic_uid: 1,
+            clock: ClockMark {
+                boot_id: 1 << 100,
+                boot_ms: 3,
+                run_ms: 4,
+            },
+            watermarks: vec![
+                Watermarks {
+                    next_offset: 5,
+                    durable: 6
+                };
+                3
+            ],
+        };
+        let back = CheckpointBody::decode(&body.encode()).unwrap();
+        assert_eq!((back.topic_uid, back.clock), (1, body.clock));
+        assert_eq!(back.watermarks.len(), 3);
+        assert_eq!(back.watermarks[2].next_offset, 5);
+    }
+}

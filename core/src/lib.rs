@@ -1,0 +1,61 @@
+//! The engine of edgelog: a segmented, embedded commit log, synchronous, in pure Rust.
+//!
+//! A record's way in: [`Topic::append`] -> `partition::append` -> `segment::writer` (`record`
+//! inside `frame`) -> `sys::File`. Its way out: `sys::File` -> `segment::window` ->
+//! `segment::scan` -> `reader` -> [`RecordView`].
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `log`, `load`, `topic`, `partition` | the log, opening it, its topics, their partitions |
+//! | `segment` | one file of a partition |
+//! | `record`, `frame`, `block`, `describe`, `varint` | bytes, without I/O |
+//! | `reader` | reading and waiting |
+//! | `retention`, `maintain`, `verify` | what goes, what is due, what is damaged |
+//! | `meta`, `names` | the small files, and what files are called |
+//! | `options`, `limits`, `error`, `report`, `stats` | what callers choose and learn |
+//! | `context`, `sys` | what an open log shares, and its doors to the outside |
+//!
+//! The layout of the files is in `FORMAT.md`.
+
+mod block;
+mod context;
+mod describe;
+mod error;
+mod frame;
+pub mod limits;
+mod load;
+mod log;
+mod maintain;
+mod meta;
+mod names;
+mod options;
+mod partition;
+mod reader;
+mod record;
+mod report;
+mod retention;
+mod segment;
+mod stats;
+pub mod sys;
+mod topic;
+mod varint;
+mod verify;
+
+pub use error::{Error, Kind, Result};
+pub use log::Log;
+pub use options::{
+    Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap, ReaderOptions,
+    Start, TopicOptions, WhenFull,
+};
+pub use reader::{Reader, ReaderControl, Wait};
+pub use record::{
+    entity_key, partition_of, Header, HeaderIter, Headers, Position, Record, RecordView,
+};
+pub use report::{Damage, DamageKind, Report};
+pub use stats::{LogStats, PartitionStats, TopicStats};
+pub use topic::Topic;
+
+/// Counts the forks of this process: a handle answers `Forked` when it was made under another.
+pub fn fork_generation() -> u32 {
+    sys::fork::generation()
+}

@@ -1,0 +1,50 @@
+//! Every maximum of the engine, with its unit in its name.
+
+/// Bytes of a topic's name.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of a key.
+pub const KEY_BYTES_MAX: usize = 65_535;
+/// Bytes of a frame without its head: a record, or an atomic batch, with everything around it.
+pub const FRAME_BYTES_MAX: usize = 0xff_ffff;
+/// Records of an atomic batch.
+pub const BATCH_RECORDS_MAX: usize = 65_536;
+/// Headers of a record.
+pub const HEADERS_MAX: usize = 255;
+/// Partitions of a topic.
+pub const PARTITIONS_MAX: u32 = 1_024;
+/// Topics of a log.
+pub const TOPICS_MAX: usize = 4_096;
+
+/// Bytes of one erase block of common NOR flash: the smallest segment that is chosen for a user.
+pub const ERASE_BLOCK_BYTES: u64 = 64 * 1024;
+/// Bytes of the smallest segment that a user may ask for.
+pub const SEGMENT_BYTES_MIN: u64 = 1024;
+/// Bytes of the largest segment that is chosen for a user.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 16 * 1024 * 1024;
+/// Bytes of the largest segment that a user may ask for.
+pub const SEGMENT_BYTES_MAX: u64 = 1024 * 1024 * 1024 * 1024;
+
+/// Bytes that buffered records may take before they are handed to the system, unless set.
+pub const BUFFER_BYTES_DEFAULT: u32 = 64 * 1024;
+/// The smallest such buffer.
+pub const BUFFER_BYTES_MIN: u32 = 4 * 1024;
+/// The largest such buffer.
+pub const BUFFER_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// Bytes of a frame that buffered single records are gathered into: a page of flash, so that
+/// damage costs a page and a checksum is paid once a page.
+pub const GATHER_BYTES: usize = 4 * 1024;
+/// Milliseconds that a buffered record waits for company, unless set.
+pub const LINGER_MS_DEFAULT: u32 = 200;
+/// The longest such wait.
+pub const LINGER_MS_MAX: u32 = 3_600_000;
+
+/// Entries of a segment's index.
+pub const INDEX_ENTRIES_MAX: usize = 1_024;
+/// Bytes between two entries of the index, at least.
+pub const INDEX_STEP_BYTES_MIN: u64 = 4 * 1024;
+/// Entries that a report keeps; more are counted only.
+pub const REPORT_ENTRIES_MAX: usize = 1_024;
+/// Milliseconds between two looks for other processes' appends while waiting.
+pub const POLL_MS: u64 = 20;
+/// Bytes read at once where whole files are scanned.
+pub const SCAN_BYTES: usize = 64 * 1024;

@@ -1,0 +1,436 @@
+//! Opening: from the names in the directory to topics with their state, and what had to be
+//! repaired on the way.
+
+use crate::block;
+use crate::context::Context;
+use crate::describe::{CheckpointBody, LogBody, TopicBody};
+use crate::error::{Error, Kind, Result};
+use crate::meta::{self, Meta};
+use crate::names::{self, Entry, SegmentName};
+use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
+use crate::partition::recover::{Recovery, Repair};
+use crate::partition::Partition;
+use crate::report::{Damage, DamageKind, Report};
+use crate::segment::header::HEADER_BYTES_MAX;
+use crate::segment::{window, Header};
+use crate::sys::{wake, Lock, LockError, OpenHow};
+use crate::topic::{self, Shared};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Milliseconds between two tries to get the lock.
+const LOCK_RETRY_MS: u32 = 5;
+
+/// What opening found.
+pub(crate) struct Loaded {
+    pub topics: BTreeMap<String, Arc<topic::Inner>>,
+    pub next_number: u32,
+    pub report: Report,
+    pub foreign_files: u32,
+    pub checkpoints: BTreeMap<u64, Vec<(u64, u64)>>,
+}
+
+/// Fails when the directory holds no log and none may be made, before anything is made in it.
+pub(crate) fn check_exists(context: &Context, options: &LogOptions) -> Result<()> {
+    let exists = !matches!(
+        meta::read(&*context.sys, block::Kind::Log, names::LOG)?,
+        Meta::Missing
+    );
+    let wanted = options.mode == Mode::ReadOnly || options.create == Create::Never;
+    match (exists, options.create) {
+        (false, _) if wanted => Err(Error::new(
+            Kind::NotFound,
+            "there is no log in the directory",
+        )),
+        (true, Create::New) => Err(Error::new(
+            Kind::Exists,
+            "there is a log in the directory already",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Locks the log; read-only openers need no lock.
+pub(crate) fn lock(context: &Context, options: &LogOptions) -> Result<Option<Box<dyn Lock>>> {
+    if options.mode == Mode::ReadOnly {
+        return Ok(None);
+    }
+    let mut left_ms = options.lock_timeout_ms;
+    loop {
+        match context.sys.lock(names::LOCK) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Io(e)) => return Err(Error::io("the log cannot be locked", e)),
+            Err(LockError::Held(process_id)) if left_ms == 0 => {
+                let text = match process_id {
+                    0 => "another opener holds the log".to_owned(),
+                    id => format!("process {id} holds the log"),
+                };
+                return Err(Error::new(Kind::Locked, text).held_by(process_id));
+            }
+            Err(LockError::Held(_)) => {
+                let pause_ms = left_ms.min(LOCK_RETRY_MS);
+                wake::pause_ms(pause_ms);
+                left_ms = left_ms.saturating_sub(pause_ms);
+            }
+        }
+    }
+}
+
+/// A topic before its partitions take part in the log.
+struct Found {
+    dir: String,
+    body: TopicBody,
+    options: TopicOptions,
+    names: BTreeMap<u32, Vec<SegmentName>>,
+    checkpoint: CheckpointBody,
+    meta_bytes: u64,
+}
+
+/// What opening collects: nothing is changed on the medium before all was looked at.
+struct Loading<'a> {
+    context: &'a Arc<Context>,
+    report: Vec<Damage>,
+    repairs: Vec<Repair>,
+    /// Descriptions to be written anew.
+    rewrites: Vec<(block::Kind, String, Vec<u8>)>,
+    /// Directories of topics that were half made or half deleted.
+    leftovers: Vec<String>,
+    foreign_files: u32,
+    next_number: u32,
+}
+
+/// Loads all topics, repairs what may be repaired, and starts the clock.
+pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loaded> {
+    let mut loading = Loading {
+        context,
+        report: Vec::new(),
+        repairs: Vec::new(),
+        rewrites: Vec::new(),
+        leftovers: Vec::new(),
+        foreign_files: 0,
+        next_number: 1,
+    };
+    loading.log_file()?;
+    let mut loaded = Vec::new();
+    let mut clocks = Vec::new();
+    let mut checkpoints = BTreeMap::new();
+    for dir in loading.topic_dirs()? {
+        let Some(found) = loading.find_topic(dir)? else {
+            continue;
+        };
+        clocks.push((found.checkpoint.clock, found.checkpoint.clock.run_ms));
+        let known = found.checkpoint.watermarks.iter();
+        checkpoints.insert(
+            found.body.uid,
+            known.map(|m| (m.next_offset, m.durable)).collect(),
+        );
+        loaded.push(loading.recover(found)?);
+    }
+    if options.on_damage == OnDamage::Refuse {
+        refuse(&loading.report)?;
+    }
+    if options.mode != Mode::ReadOnly {
+        loading.repair()?;
+    }
+    let partitions = loaded.iter().flat_map(|topic| topic.partitions.iter());
+    clocks.extend(partitions.map(Partition::clock));
+    context.start_clock(clocks.into_iter());
+    let mut report = Report::default();
+    loading
+        .report
+        .into_iter()
+        .for_each(|damage| report.add(damage));
+    Ok(Loaded {
+        topics: loaded
+            .into_iter()
+            .map(|topic| (topic.shared.name.clone(), Arc::new(topic)))
+            .collect(),
+        next_number: loading.next_number,
+        report,
+        foreign_files: loading.foreign_files,
+        checkpoints,
+    })
+}
+
+/// A topic that was just made.
+pub(crate) fn new_topic(
+    context: &Arc<Context>,
+    body: TopicBody,
+    dir: String,
+    options: TopicOptions,
+    meta_bytes: u64,
+) -> Result<Arc<topic::Inner>> {
+    let (mut report, mut repairs) = (Vec::new(), Vec::new());
+    let (names, checkpoint) = (BTreeMap::new(), CheckpointBody::default());
+    let found = Found {
+        dir,
+        body,
+        options,
+        names,
+        checkpoint,
+        meta_bytes,
+    };
+    recover_topic(context, found, &mut report, &mut repairs).map(Arc::new)
+}
+
+fn recover_topic(
+    context: &Arc<Context>,
+    mut found: Found,
+    report: &mut Vec<Damage>,
+    repairs: &mut Vec<Repair>,
+) -> Result<topic::Inner> {
+    let TopicBody { uid, name, .. } = found.body;
+    let shared = Arc::new(Shared::new(name, uid, found.dir, found.options.clone()));
+    shared.add_used(found.meta_bytes);
+    context.add_used(found.meta_bytes);
+    let mut partitions = Vec::new();
+    for number in 0..found.options.partitions {
+        let names = found.names.remove(&number).unwrap_or_default();
+        let marks = found.checkpoint.watermarks.get(number as usize).copied();
+        let options = &found.options;
+        let mut recovery = Recovery {
+            context,
+            topic: &shared,
+            options,
+            report,
+            repairs,
+        };
+        let state = recovery.run(number, names, marks.unwrap_or_default())?;
+        partitions.push(Partition::new(
+            number,
+            context.clone(),
+            shared.clone(),
+            state,
+        ));
+    }
+    Ok(topic::Inner::new(shared, partitions))
+}
+
+impl Loading<'_> {
+    fn log_file(&mut self) -> Result<()> {
+        let sys = &*self.context.sys;
+        let whole = match meta::read(sys, block::Kind::Log, names::LOG)? {
+            Meta::Body(_, true) => return Ok(()),
+            Meta::Body(body, false) => Some(body),
+            Meta::Missing | Meta::Damaged => None,
+        };
+        let is_new = whole.is_none() && sys.size_bytes(names::LOG).is_err();
+        if !is_new {
+            self.meta_damage(DamageKind::Meta, names::LOG);
+        }
+        let body = whole.unwrap_or_else(|| {
+            LogBody {
+                uid: sys.random_u64(),
+                created_ms: sys.wall_ms(),
+            }
+            .encode()
+        });
+        self.rewrites
+            .push((block::Kind::Log, names::LOG.to_owned(), body));
+        Ok(())
+    }
+
+    fn topic_dirs(&mut self) -> Result<Vec<String>> {
+        let names = self
+            .context
+            .sys
+            .list("")
+            .map_err(|e| Error::io("the log's directory cannot be listed", e))?;
+        let mut dirs = Vec::new();
+        for name in names {
+            if let Some(number) = names::topic_number(&name) {
+                self.next_number = self.next_number.max(number.saturating_add(1));
+                dirs.push(name);
+            } else if name == names::temporary(names::LOG) {
+                self.repairs.push(Repair::Remove(name));
+            } else if name != names::LOG && !name.starts_with(names::LOCK) {
+                self.foreign_files = self.foreign_files.saturating_add(1);
+            }
+        }
+        dirs.sort_unstable();
+        Ok(dirs)
+    }
+
+    /// What a directory with a topic's name holds.
+    fn find_topic(&mut self, dir: String) -> Result<Option<Found>> {
+        let sys = &*self.context.sys;
+        let mut names: BTreeMap<u32, Vec<SegmentName>> = BTreeMap::new();
+        let list = sys.list(&dir);
+        for name in list.map_err(|e| Error::io(format!("{dir} cannot be listed"), e))? {
+            match names::entry(&name) {
+                Entry::Segment(segment) => {
+                    names.entry(segment.partition).or_default().push(segment)
+                }
+                Entry::Temporary => self.repairs.push(Repair::Remove(format!("{dir}/{name}"))),
+                Entry::Foreign => self.foreign_files = self.foreign_files.saturating_add(1),
+                Entry::Topic | Entry::Checkpoint => {}
+            }
+        }
+        let path = names::topic_file(&dir);
+        let read = meta::read(sys, block::Kind::Topic, &path)?;
+        let (body, whole) = match read {
+            Meta::Missing => {
+                self.leftovers.push(dir);
+                return Ok(None);
+            }
+            Meta::Body(body, whole) => (TopicBody::decode(&body)?, whole),
+            Meta::Damaged => (self.topic_from_segments(&dir, &names)?, false),
+        };
+        let Some(body) = body else {
+            self.meta_damage(DamageKind::Topic, &dir);
+            return Ok(None);
+        };
+        if !whole {
+            self.meta_damage(DamageKind::Meta, &body.name);
+            self.rewrites
+                .push((block::Kind::Topic, path.clone(), body.encode()));
+        }
+        let checkpoint_path = names::checkpoint_file(&dir);
+        let checkpoint = match meta::read(sys, block::Kind::Checkpoint, &checkpoint_path) {
+            Ok(Meta::Body(body, _)) => CheckpointBody::decode(&body),
+            // It is advice only: without it recovery knows less and does the same.
+            _ => None,
+        };
+        let checkpoint = checkpoint
+            .filter(|checkpoint| checkpoint.topic_uid == body.uid)
+            .unwrap_or_default();
+        let size = |path: &str| sys.size_bytes(path).unwrap_or(0);
+        let meta_bytes = size(&path).saturating_add(size(&checkpoint_path));
+        let options = body.options.resolved().or_else(|_| {
+            let defaults = TopicOptions {
+                partitions: body.options.partitions,
+                ..TopicOptions::default()
+            };
+            defaults.resolved()
+        })?;
+        Ok(Some(Found {
+            dir,
+            body,
+            options,
+            names,
+            checkpoint,
+            meta_bytes,
+        }))
+    }
+
+    /// A topic whose description is lost, from the header of any of its segments. Its options are
+    /// the defaults then.
+    fn topic_from_segments(
+        &self,
+        dir: &str,
+        names: &BTreeMap<u32, Vec<SegmentName>>,
+    ) -> Result<Option<TopicBody>> {
+        for name in names.values().flatten() {
+            let path = name.path(dir);
+            let mut bytes = [0; HEADER_BYTES_MAX];
+            let read = self
+                .context
+                .files
+                .get(&path, OpenHow::Read)
+                .and_then(|file| window::read_full(&*file, &mut bytes, 0))
+                .map_err(|e| Error::io(format!("{path} cannot be read"), e))?;
+            if let Ok(header) = Header::decode(bytes.get(..read).unwrap_or(&[])) {
+                let options = TopicOptions {
+                    partitions: header.partitions,
+                    ..TopicOptions::default()
+                };
+                return Ok(Some(TopicBody {
+                    uid: header.topic_uid,
+                    name: header.topic,
+                    options,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn recover(&mut self, found: Found) -> Result<topic::Inner> {
+        recover_topic(self.context, found, &mut self.report, &mut self.repairs)
+    }
+
+    fn meta_damage(&mut self, kind: DamageKind, topic: &str) {
+        self.report.push(Damage {
+            kind,
+            topic: topic.to_owned(),
+            partition: 0,
+            segment: 0,
+            position: 0,
+            bytes: 0,
+            offset: 0,
+            offset_end: 0,
+        });
+    }
+
+    /// Puts right what can be. Only the log's own description is needed for going on; whatever
+    /// else fails, on a full or failing medium, is found again by the next open.
+    fn repair(&mut self) -> Result<()> {
+        let sys = &*self.context.sys;
+        for repair in self.repairs.drain(..) {
+            let _ = apply(self.context, repair);
+        }
+        for dir in self.leftovers.drain(..) {
+            remove_leftover(self.context, &dir);
+        }
+        for (kind, path, body) in self.rewrites.drain(..) {
+            let is_log = kind == block::Kind::Log;
+            let done = meta::replace(sys, kind, &path, &body, true).and_then(|_| {
+                let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                sys.sync_dir(parent)
+                    .map_err(|e| Error::io(format!("{path} cannot be synced"), e))
+            });
+            if is_log && sys.size_bytes(&path).is_err() {
+                done?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn apply(context: &Context, repair: Repair) -> std::io::Result<()> {
+    match repair {
+        Repair::Remove(path) => {
+            context.files.forget(&path);
+            context.sys.unlink(&path)
+        }
+        Repair::Cut { path, bytes } => context.files.get(&path, OpenHow::Write)?.truncate(bytes),
+        Repair::Footer {
+            path,
+            position,
+            bytes,
+        } => {
+            let file = context.files.get(&path, OpenHow::Write)?;
+            let mut done = 0_usize;
+            while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+                match file.write_at(rest, position.saturating_add(done as u64)) {
+                    Ok(count) if count > 0 => done = done.saturating_add(count),
+                    _ => return file.truncate(position),
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Removes what a deletion or a creation left. Files of others stay, and with them the directory.
+fn remove_leftover(context: &Context, dir: &str) {
+    for name in context.sys.list(dir).unwrap_or_default() {
+        if !matches!(names::entry(&name), Entry::Foreign) {
+            let path = format!("{dir}/{name}");
+            context.files.forget(&path);
+            let _ = context.sys.unlink(&path);
+        }
+    }
+    let _ = context.sys.remove_dir(dir);
+}
+
+fn refuse(report: &[Damage]) -> Result<()> {
+    let Some(damage) = report.iter().find(|damage| damage.is_loss()) else {
+        return Ok(());
+    };
+    let text = format!("topic '{}' is damaged: {:?}", damage.topic, damage.kind);
+    Err(Error::new(Kind::Damaged, text)
+        .in_partition(damage.partition)
+        .in_segment(damage.segment)
+        .at_position(damage.position)
+        .with_offsets(damage.offset, damage.offset_end))
+}

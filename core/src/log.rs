@@ -1,0 +1,434 @@
+//! A log: one directory, its lock, its topics.
+
+use crate::block;
+use crate::context::{closed, Context};
+use crate::describe::{CheckpointBody, TopicBody};
+use crate::error::{Error, Kind, Result};
+use crate::limits::{NAME_BYTES_MAX, TOPICS_MAX};
+use crate::load;
+use crate::maintain;
+use crate::meta;
+use crate::names::{self, Entry};
+use crate::options::{Create, LogOptions, Maintenance, Mode, TopicOptions};
+use crate::partition::recover::Watermarks;
+use crate::partition::Partition;
+use crate::report::{Damage, Report};
+use crate::stats::LogStats;
+use crate::sys::real::RealSys;
+use crate::sys::{Lock, Sys};
+use crate::topic::{self, Topic};
+use crate::verify;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// What an open log holds.
+pub(crate) struct Inner {
+    context: Arc<Context>,
+    topics: Mutex<Topics>,
+    recovery: Report,
+    foreign_files: u32,
+    /// Taken by the first close.
+    open: Mutex<Option<Open>>,
+    lock_name: &'static str,
+}
+
+pub(crate) struct Topics {
+    by_name: BTreeMap<String, Arc<topic::Inner>>,
+    next_number: u32,
+}
+
+struct Open {
+    thread: Option<JoinHandle<()>>,
+    lock: Option<Box<dyn Lock>>,
+    /// What the checkpoints on the medium say, by topic.
+    checkpoints: BTreeMap<u64, Vec<(u64, u64)>>,
+}
+
+impl Inner {
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The topics that exist now.
+    pub(crate) fn topics(&self) -> Vec<Arc<topic::Inner>> {
+        self.topics.lock().by_name.values().cloned().collect()
+    }
+
+    pub(crate) fn configure(&self, topic: &topic::Inner, options: &TopicOptions) -> Result<()> {
+        self.context.check_writable()?;
+        let mut given = options.clone();
+        if given.partitions != 0 && given.partitions != topic.shared.partitions {
+            let text = format!(
+                "the topic has {} partitions for ever",
+                topic.shared.partitions
+            );
+            return Err(Error::invalid(text));
+        }
+        given.partitions = topic.shared.partitions;
+        let resolved = given.resolved()?;
+        // One change at a time, so that the file and the memory agree.
+        let _topics = self.topics.lock();
+        topic.shared.check()?;
+        let (uid, name) = (topic.shared.uid, topic.shared.name.clone());
+        let body = TopicBody {
+            uid,
+            name,
+            options: given,
+        }
+        .encode();
+        let path = names::topic_file(&topic.shared.dir);
+        meta::replace(&*self.context.sys, block::Kind::Topic, &path, &body, true)?;
+        topic.shared.sync_dir(&self.context)?;
+        topic.shared.set_options(&resolved);
+        for partition in &topic.partitions {
+            partition.set_options(&resolved);
+        }
+        Ok(())
+    }
+
+    fn create_topic(
+        &self,
+        topics: &mut Topics,
+        name: &str,
+        options: &TopicOptions,
+    ) -> Result<Arc<topic::Inner>> {
+        self.context.check_writable()?;
+        let mut given = options.clone();
+        given.partitions = given.partitions.max(1);
+        let resolved = given.resolved()?;
+        if topics.by_name.len() >= TOPICS_MAX {
+            return Err(Error::new(
+                Kind::TooLarge,
+                format!("at most {TOPICS_MAX} topics"),
+            ));
+        }
+        let sys = &*self.context.sys;
+        let fail = |e| Error::io(format!("topic '{name}' cannot be created"), e);
+        let dir = names::topic_dir(topics.next_number);
+        sys.make_dir(&dir).map_err(fail)?;
+        let body = TopicBody {
+            uid: sys.random_u64(),
+            name: name.into(),
+            options: given,
+        };
+        let path = names::topic_file(&dir);
+        let made =
+            meta::replace(sys, block::Kind::Topic, &path, &body.encode(), true).and_then(|bytes| {
+                sys.sync_dir(&dir)
+                    .and_then(|()| sys.sync_dir(""))
+                    .map_err(fail)
+                    .map(|()| bytes)
+            });
+        let bytes = match made {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let _ = sys.unlink(&path);
+                let _ = sys.remove_dir(&dir);
+                return Err(error);
+            }
+        };
+        topics.next_number = topics.next_number.saturating_add(1);
+        let topic = load::new_topic(&self.context, body, dir, resolved, bytes)?;
+        topics.by_name.insert(name.to_owned(), topic.clone());
+        Ok(topic)
+    }
+
+    /// Removes a topic's files. Without its description a topic does not exist, so that goes
+    /// first; whatever a crash leaves of the rest is removed by the next open.
+    fn delete_files(&self, topic: &topic::Inner) -> Result<()> {
+        let sys = &*self.context.sys;
+        let dir = &topic.shared.dir;
+        let fail = |e| {
+            Error::io(
+                format!("topic '{}' cannot be deleted", topic.shared.name),
+                e,
+            )
+        };
+        sys.unlink(&names::topic_file(dir)).map_err(fail)?;
+        topic.shared.set_deleted();
+        sys.sync_dir(dir).map_err(fail)?;
+        for name in topic.shared.list(&self.context)? {
+            if !matches!(names::entry(&name), Entry::Foreign) {
+                let path = format!("{dir}/{name}");
+                self.context.files.forget(&path);
+                sys.unlink(&path).map_err(fail)?;
+            }
+        }
+        // Fails where somebody keeps files of his own in it.
+        let _ = sys.remove_dir(dir);
+        self.context.subtract_used(topic.shared.used_bytes());
+        Ok(())
+    }
+
+    fn flush(&self, flush: impl Fn(&Partition) -> Result<()>) -> Result<()> {
+        if self.context.mode == Mode::ReadOnly {
+            return Ok(());
+        }
+        let mut first_error = None;
+        for topic in self.topics() {
+            for partition in &topic.partitions {
+                if let Err(error) = flush(partition) {
+                    let deleted = error.kind() == Kind::Deleted;
+                    first_error = first_error.or((!deleted).then_some(error));
+                }
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn close(&self) -> Result<()> {
+        let Some(open) = self.open.lock().take() else {
+            return Err(closed());
+        };
+        if self.context.is_forked() {
+            // The parent's log: nothing of it is touched. The lock's descriptor goes, the lock
+            // stays with the parent; the thread does not exist on this side.
+            std::mem::forget(open.thread);
+            self.context.set_closed();
+            return Ok(());
+        }
+        self.context.signal.stop();
+        if let Some(thread) = open.thread {
+            // The last handle may go on the thread itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+        self.context.set_closed();
+        let flushed = self.flush(Partition::flush_last);
+        if self.context.mode != Mode::ReadOnly {
+            self.write_checkpoints(&open.checkpoints);
+        }
+        for topic in self.topics() {
+            topic.shared.waiters.notify();
+        }
+        self.context.files.clear();
+        drop(open.lock);
+        flushed
+    }
+
+    /// Notes where every topic stands. Advice for the next open: it may fail.
+    fn write_checkpoints(&self, known: &BTreeMap<u64, Vec<(u64, u64)>>) {
+        let clock = self.context.clock_mark();
+        for topic in self.topics() {
+            let marks: Vec<(u64, u64)> = topic
+                .partitions
+                .iter()
+                .map(|partition| partition.watermarks())
+                .collect();
+            if known.get(&topic.shared.uid) == Some(&marks) || marks.iter().all(|m| m.0 == 0) {
+                continue;
+            }
+            let watermarks = marks
+                .into_iter()
+                .map(|(next_offset, durable)| Watermarks {
+                    next_offset,
+                    durable,
+                })
+                .collect();
+            let body = CheckpointBody {
+                topic_uid: topic.shared.uid,
+                clock,
+                watermarks,
+            };
+            let path = names::checkpoint_file(&topic.shared.dir);
+            let (sys, kind) = (&*self.context.sys, block::Kind::Checkpoint);
+            let _ = meta::replace(sys, kind, &path, &body.encode(), false);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+/// An open log. Any number of threads may use it. Dropping the last handle closes it; `close`
+/// also tells whether the last buffered records got out.
+#[derive(Clone)]
+pub struct Log {
+    inner: Arc<Inner>,
+}
+
+impl Log {
+    /// Opens the log in a directory.
+    pub fn open(path: &Path, options: &LogOptions) -> Result<Log> {
+        let create = options.create != Create::Never && options.mode != Mode::ReadOnly;
+        let sys = RealSys::open(path, create).map_err(|e| {
+            let missing = e.kind() == std::io::ErrorKind::NotFound;
+            let error = Error::io(format!("the log '{}' cannot be opened", path.display()), e);
+            if missing {
+                error.with_kind(Kind::NotFound)
+            } else {
+                error
+            }
+        })?;
+        Log::open_on(Arc::new(sys), options)
+    }
+
+    /// Opens the log on a machine: the real one, or one for tests.
+    pub fn open_on(sys: Arc<dyn Sys>, options: &LogOptions) -> Result<Log> {
+        let context = Arc::new(Context::new(sys, options));
+        load::check_exists(&context, options)?;
+        let lock = load::lock(&context, options)?;
+        let loaded = load::load(&context, options)?;
+        let lock_name = lock.as_ref().map_or("none", |lock| lock.how());
+        let inner = Arc::new(Inner {
+            context,
+            topics: Mutex::new(Topics {
+                by_name: loaded.topics,
+                next_number: loaded.next_number,
+            }),
+            recovery: loaded.report,
+            foreign_files: loaded.foreign_files,
+            open: Mutex::new(Some(Open {
+                thread: None,
+                lock,
+                checkpoints: loaded.checkpoints,
+            })),
+            lock_name,
+        });
+        if options.maintenance == Maintenance::Background && options.mode != Mode::ReadOnly {
+            let thread = maintain::start(&inner)
+                .map_err(|e| Error::io("the maintenance thread cannot be started", e))?;
+            if let Some(open) = &mut *inner.open.lock() {
+                open.thread = Some(thread);
+            }
+            // Retention may be due since the last time.
+            inner.context.signal.due_in(0);
+        }
+        Ok(Log { inner })
+    }
+
+    /// Flushes, stops the maintenance thread and gives the lock back. Topics and readers of the
+    /// log answer `Closed` from then on.
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+
+    /// Opens a topic. For one that exists, the options count only where they say how many
+    /// partitions it must have; `Topic::configure` changes them.
+    pub fn topic(&self, name: &str, create: Create, options: &TopicOptions) -> Result<Topic> {
+        self.inner.context.check()?;
+        check_name(name)?;
+        let mut topics = self.inner.topics.lock();
+        let found = topics.by_name.get(name).cloned();
+        let topic = match (found, create) {
+            (Some(_), Create::New) => {
+                return Err(Error::new(Kind::Exists, format!("topic '{name}' exists")));
+            }
+            (Some(topic), _) => {
+                let (is, wanted) = (topic.shared.partitions, options.partitions);
+                if wanted != 0 && wanted != is {
+                    let text = format!("topic '{name}' has {is} partitions, not {wanted}");
+                    return Err(Error::invalid(text));
+                }
+                topic
+            }
+            (None, Create::Never) => {
+                return Err(Error::new(
+                    Kind::NotFound,
+                    format!("there is no topic '{name}'"),
+                ));
+            }
+            (None, _) => self.inner.create_topic(&mut topics, name, options)?,
+        };
+        drop(topics);
+        Ok(Topic::new(self.inner.clone(), topic))
+    }
+
+    /// Deletes a topic with all its records. Handles to it answer `Deleted` from then on.
+    pub fn delete_topic(&self, name: &str) -> Result<()> {
+        self.inner.context.check_writable()?;
+        check_name(name)?;
+        let mut topics = self.inner.topics.lock();
+        let Some(topic) = topics.by_name.get(name).cloned() else {
+            return Err(Error::new(
+                Kind::NotFound,
+                format!("there is no topic '{name}'"),
+            ));
+        };
+        self.inner.delete_files(&topic)?;
+        topics.by_name.remove(name);
+        Ok(())
+    }
+
+    /// The names of all topics, in order.
+    pub fn topic_names(&self) -> Result<Vec<String>> {
+        self.inner.context.check()?;
+        Ok(self.inner.topics.lock().by_name.keys().cloned().collect())
+    }
+
+    /// Hands all that is buffered to the operating system.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.context.check()?;
+        self.inner.flush(Partition::flush)
+    }
+
+    /// Puts all that was appended on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.context.check()?;
+        for topic in self.inner.topics() {
+            Topic::new(self.inner.clone(), topic).sync()?;
+        }
+        Ok(())
+    }
+
+    /// Does the background work that is due, on this thread, for at most about so many
+    /// milliseconds. For `Maintenance::Manual`; harmless otherwise.
+    pub fn maintain(&self, budget_ms: u32) -> Result<()> {
+        self.inner.context.check()?;
+        if self.inner.context.mode == Mode::ReadOnly {
+            return Ok(());
+        }
+        maintain::work(&self.inner, Some(u64::from(budget_ms))).map(|_| ())
+    }
+
+    /// What can be counted of the log.
+    pub fn stats(&self) -> Result<LogStats> {
+        let context = &self.inner.context;
+        context.check()?;
+        Ok(LogStats {
+            topics: self.inner.topics.lock().by_name.len() as u32,
+            bytes: *context.used_bytes.lock(),
+            running_ms: context.run_ms(),
+            open_files: context.files.open_count() as u32,
+            foreign_files: self.inner.foreign_files,
+            lock: self.inner.lock_name,
+            wait: if context.mode == Mode::ReadOnly {
+                "poll"
+            } else {
+                "own"
+            },
+        })
+    }
+
+    /// What opening the log found.
+    pub fn recovery(&self) -> Result<Report> {
+        self.inner.context.check()?;
+        Ok(self.inner.recovery.clone())
+    }
+
+    /// Reads everything and reports what is damaged. Changes nothing.
+    pub fn verify(&self) -> Result<Report> {
+        self.inner.context.check()?;
+        let mut report = Report::default();
+        verify::verify(&self.inner, &mut |damage: Damage| report.add(damage))?;
+        Ok(report)
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        let text = format!(
+            "a name of {} bytes, must have 1 to {NAME_BYTES_MAX}",
+            name.len()
+        );
+        return Err(Error::invalid(text));
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The work that is due in the background: buffered records go out, written ones onto the medium,
+//! aged ones away. Done by the log's one thread, or by the caller.
+
+use crate::error::Result;
+use crate::log::Inner;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+/// Milliseconds between two looks for aged records.
+const AGE_LOOK_MS: u64 = 60_000;
+/// Milliseconds until work is tried again after it failed.
+const RETRY_MS: u64 = 1_000;
+
+/// Starts the thread. It does not keep the log alive.
+pub(crate) fn start(log: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
+    let context = log.context().clone();
+    let log: Weak<Inner> = Arc::downgrade(log);
+    std::thread::Builder::new()
+        .name("edgelog".into())
+        .stack_size(64 * 1024)
+        .spawn(move || {
+            while context.signal.wait() {
+                let Some(log) = log.upgrade() else { return };
+                if let Some(ms) = work(&log, None).unwrap_or(Some(RETRY_MS)) {
+                    context.signal.due_in(ms);
+                }
+            }
+        })
+}
+
+/// Does what is due, until the budget is spent; answers when the next work is due, in
+/// milliseconds from now.
+pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
+    let context = log.context();
+    let started_ms = context.sys.boot_ms();
+    let spent = || {
+        let so_far = context.sys.boot_ms().saturating_sub(started_ms);
+        budget_ms.is_some_and(|budget_ms| so_far >= budget_ms)
+    };
+    let mut next: Option<u64> = None;
+    let mut first_error = None;
+    let mut sooner = |due: Option<u64>| {
+        next = match (next, due) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    };
+    for topic in log.topics() {
+        for partition in &topic.partitions {
+            if spent() {
+                return first_error.map_or(Ok(Some(0)), Err);
+            }
+            for done in [partition.flush_due(), partition.sync_due()] {
+                match done {
+                    Ok(due) => sooner(due),
+                    // One partition's trouble must not keep the others from their turn.
+                    Err(error) => {
+                        sooner(Some(RETRY_MS));
+                        first_error = first_error.or(Some(error));
+                    }
+                }
+            }
+        }
+        let options = topic.shared.options();
+        if options.max_age_ms != 0 {
+            sooner(Some(AGE_LOOK_MS));
+            if let Err(error) = log.retain(&topic) {
+                first_error = first_error.or(Some(error));
+            }
+        }
+    }
+    first_error.map_or(Ok(next), Err)
+}

@@ -1,0 +1,410 @@
+//! From a record to the file: admit, encode into the active segment, hand to the system.
+
+use super::{Partition, Sealed, State};
+use crate::context::plausible;
+use crate::error::{Error, Kind, Result};
+use crate::frame::RECORDS_HEAD_BYTES_MAX;
+use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX};
+use crate::names::SegmentName;
+use crate::options::Durability;
+use crate::record::Record;
+use crate::segment::footer::FOOTER_BYTES_MAX;
+use crate::segment::writer::Stamp;
+use crate::segment::Writer;
+use crate::segment::{header, Header};
+use crate::sys::OpenHow;
+use parking_lot::MutexGuard;
+
+/// Whether the topic's room is to be looked at before a new segment starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Check,
+    Made,
+}
+
+/// What became of an append.
+pub(crate) enum Appended {
+    /// The offset of its first record.
+    At(u64),
+    /// A new segment is due and there must be room for this many bytes first.
+    NeedsRoom(u64),
+}
+
+/// An upper bound of what records take in one frame's body.
+fn frame_bound(records: &[Record<'_>]) -> Result<usize> {
+    if records.len() > BATCH_RECORDS_MAX {
+        let text = format!(
+            "batch of {} records, at most {BATCH_RECORDS_MAX}",
+            records.len()
+        );
+        return Err(Error::new(Kind::TooLarge, text));
+    }
+    let mut bound = RECORDS_HEAD_BYTES_MAX;
+    for record in records {
+        bound = bound.saturating_add(record.size_bound()?);
+    }
+    if bound > FRAME_BYTES_MAX {
+        let text = format!("batch of {bound} bytes, at most {FRAME_BYTES_MAX}");
+        return Err(Error::new(Kind::TooLarge, text));
+    }
+    Ok(bound)
+}
+
+impl Partition {
+    /// Appends records as one atomic batch; a single one may share its frame with others as long
+    /// as it is only buffered. Fails without having used an offset.
+    pub(crate) fn append(
+        &self,
+        records: &[Record<'_>],
+        durability: Durability,
+        room: Room,
+    ) -> Result<Appended> {
+        let bound = frame_bound(records)?;
+        let mut state = self.enter()?;
+        if state.is_due_to_rotate(bound) {
+            let needed = state.limits.segment_bytes.max(bound as u64);
+            if room == Room::Check && self.topic.lacks_room(&self.context, needed) {
+                return Ok(Appended::NeedsRoom(needed));
+            }
+            self.rotate(&mut state)?;
+        }
+        let first = state.next_offset();
+        match records {
+            [record] if durability == Durability::Buffered => {
+                self.gather(&mut state, record, bound)?;
+            }
+            _ => self.batch(&mut state, records, bound, durability)?,
+        }
+        state.counters.count(records);
+        let next = state.next_offset();
+        match durability {
+            Durability::Buffered => self.note_buffered(state),
+            Durability::Written => self.note_written(state),
+            Durability::Synced => {
+                drop(state);
+                self.topic.waiters.notify();
+                self.sync_to(next)?;
+            }
+        }
+        Ok(Appended::At(first))
+    }
+
+    /// A buffered record joins the frame that is being filled.
+    #[inline]
+    fn gather(&self, state: &mut State, record: &Record<'_>, bound: usize) -> Result<()> {
+        let wall_ms = self.context.sys.wall_ms();
+        let trusted = record.timestamp_ms.is_some() || plausible(wall_ms);
+        self.make_way(state, bound)?;
+        let Some(writer) = &state.active else {
+            return Err(no_active());
+        };
+        if writer.starts_frame(bound, trusted) {
+            self.start_frame(state, Stamp { wall_ms, trusted })?;
+        }
+        if let Some(writer) = &mut state.active {
+            writer.push(record, record.timestamp_ms.unwrap_or(wall_ms));
+        }
+        Ok(())
+    }
+
+    /// Records of one frame of their own.
+    fn batch(
+        &self,
+        state: &mut State,
+        records: &[Record<'_>],
+        bound: usize,
+        durability: Durability,
+    ) -> Result<()> {
+        let wall_ms = self.context.sys.wall_ms();
+        let trusted =
+            plausible(wall_ms) || records.iter().all(|record| record.timestamp_ms.is_some());
+        self.make_way(state, bound)?;
+        let Some(writer) = &mut state.active else {
+            return Err(no_active());
+        };
+        let mark = writer.mark();
+        self.start_frame(state, Stamp { wall_ms, trusted })?;
+        let Some(writer) = &mut state.active else {
+            return Err(no_active());
+        };
+        for record in records {
+            writer.push(record, record.timestamp_ms.unwrap_or(wall_ms));
+        }
+        if writer.open_body_bytes() > FRAME_BYTES_MAX {
+            writer.roll_back(mark);
+            return Err(Error::new(Kind::Internal, "a frame outgrew its bound"));
+        }
+        writer.close_frame();
+        if durability == Durability::Buffered {
+            return Ok(());
+        }
+        let written = self.write_out(state);
+        if written.is_err() {
+            if let Some(writer) = &mut state.active {
+                writer.roll_back(mark);
+            }
+        }
+        written
+    }
+
+    /// Writes out what waits when this much more would not fit into the buffer.
+    #[inline]
+    fn make_way(&self, state: &mut State, bound: usize) -> Result<()> {
+        let Some(writer) = &state.active else {
+            return Err(no_active());
+        };
+        let waiting = writer.waiting_bytes();
+        if waiting != 0 && waiting.saturating_add(bound) > state.limits.buffer_bytes {
+            self.write_out(state)?;
+        }
+        Ok(())
+    }
+
+    fn start_frame(&self, state: &mut State, stamp: Stamp) -> Result<()> {
+        let clock = self.context.clock_mark();
+        let lingering = state
+            .buffered_since_ms
+            .is_some_and(|since| clock.boot_ms.saturating_sub(since) >= state.limits.linger_ms);
+        if lingering {
+            self.write_out(state)?;
+        }
+        let Some(writer) = &mut state.active else {
+            return Err(no_active());
+        };
+        // A segment that an earlier boot began does not tell how this boot's clock relates.
+        if state.clock.boot_id != clock.boot_id && clock.boot_id != 0 {
+            writer.push_clock(&clock);
+            state.clock = clock;
+        }
+        writer.start_frame(stamp, clock.run_ms / 1000);
+        Ok(())
+    }
+
+    fn note_buffered(&self, mut state: MutexGuard<'_, State>) {
+        let waits = state
+            .active
+            .as_ref()
+            .is_some_and(|w| w.waiting_bytes() != 0);
+        if waits && state.buffered_since_ms.is_none() {
+            state.buffered_since_ms = Some(self.context.sys.boot_ms());
+            let linger_ms = state.limits.linger_ms;
+            drop(state);
+            self.context.signal.due_in(linger_ms);
+        }
+    }
+
+    #[inline]
+    fn note_written(&self, mut state: MutexGuard<'_, State>) {
+        let interval_ms = state.limits.sync_interval_ms;
+        let due = interval_ms != 0 && state.unsynced_since_ms.is_none();
+        if due {
+            state.unsynced_since_ms = Some(self.context.sys.boot_ms());
+        }
+        drop(state);
+        self.topic.waiters.notify();
+        if due {
+            self.context.signal.due_in(interval_ms);
+        }
+    }
+
+    /// Hands what waits to the system.
+    pub(super) fn write_out(&self, state: &mut State) -> Result<()> {
+        let keep = state.limits.buffer_bytes;
+        let Some(writer) = &mut state.active else {
+            return Ok(());
+        };
+        if writer.waiting_bytes() == 0 {
+            return Ok(());
+        }
+        let name = writer.name;
+        let how = if state.created {
+            OpenHow::Write
+        } else {
+            OpenHow::CreateNew
+        };
+        let file = self
+            .context
+            .files
+            .get(&writer.path, how)
+            .map_err(|e| self.io_error("the segment cannot be opened for writing", name, e))?;
+        if !state.created {
+            state.created = true;
+            state.names_dirty = true;
+        }
+        let before = writer.written();
+        let answer = writer.write_out(&*file);
+        let written = writer.written().saturating_sub(before);
+        writer.shrink(keep);
+        if writer.waiting_bytes() == 0 {
+            state.buffered_since_ms = None;
+        }
+        state.counters.written_bytes = state.counters.written_bytes.saturating_add(written);
+        self.topic.add_used(written);
+        self.context.add_used(written);
+        answer.map_err(|e| {
+            self.io_error("the segment cannot be written", name, e)
+                .at_position(before)
+        })
+    }
+
+    /// Writes out what is buffered.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut state = self.enter()?;
+        let waits = state
+            .active
+            .as_ref()
+            .is_some_and(|w| w.waiting_bytes() != 0);
+        if !waits || !state.has_new_records() {
+            return Ok(());
+        }
+        self.write_out(&mut state)?;
+        self.note_written(state);
+        Ok(())
+    }
+
+    /// Writes out what is buffered, of a log that is closed already.
+    pub(crate) fn flush_last(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.poisoned {
+            return Err(self.poisoned());
+        }
+        if state.has_new_records() {
+            self.write_out(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// Writes out what has been buffered for long enough; answers when the next is due, in
+    /// milliseconds from now.
+    pub(crate) fn flush_due(&self) -> Result<Option<u64>> {
+        let mut state = self.enter()?;
+        let Some(since_ms) = state.buffered_since_ms else {
+            return Ok(None);
+        };
+        let waited = self.context.sys.boot_ms().saturating_sub(since_ms);
+        let left = state.limits.linger_ms.saturating_sub(waited);
+        if left != 0 {
+            return Ok(Some(left));
+        }
+        let answer = self.write_out(&mut state);
+        if answer.is_err() {
+            // It stays buffered; the next look is one linger away.
+            state.buffered_since_ms = Some(self.context.sys.boot_ms());
+        }
+        let again = state.buffered_since_ms.map(|_| state.limits.linger_ms);
+        self.note_written(state);
+        answer.map(|()| again)
+    }
+
+    /// Seals the active segment, if it has records, and begins the next one. Nothing of the new
+    /// one touches the medium before its first frame does.
+    pub(super) fn rotate(&self, state: &mut State) -> Result<()> {
+        self.seal(state)?;
+        let clock = self.context.clock_mark();
+        let name = SegmentName {
+            partition: self.number,
+            base: state.next_offset(),
+            generation: 0,
+        };
+        let header = Header {
+            name,
+            topic_uid: self.topic.uid,
+            partitions: self.topic.partitions,
+            wall_ms: self.context.sys.wall_ms(),
+            clock,
+            topic: self.topic.name.clone(),
+        };
+        let place = self.topic.place(&name);
+        let path = name.path(&self.topic.dir);
+        state.active = Some(Writer::new(
+            &header,
+            path,
+            place,
+            state.limits.segment_bytes,
+        ));
+        state.created = false;
+        state.clock = clock;
+        Ok(())
+    }
+
+    /// Ends the active segment with its footer.
+    pub(super) fn seal(&self, state: &mut State) -> Result<()> {
+        let Some(writer) = &mut state.active else {
+            return Ok(());
+        };
+        let mark = writer.mark();
+        writer.push_footer();
+        let (name, summary) = (writer.name, writer.summary);
+        if let Err(error) = self.write_out(state) {
+            if let Some(writer) = &mut state.active {
+                writer.roll_back(mark);
+            }
+            return Err(error);
+        }
+        let Some(writer) = state.active.take() else {
+            return Ok(());
+        };
+        state.next_offset = summary.next_offset;
+        state.sealed.push_back(Sealed {
+            name,
+            summary,
+            bytes: writer.written(),
+        });
+        state.created = false;
+        Ok(())
+    }
+}
+
+#[cold]
+fn no_active() -> Error {
+    Error::new(Kind::Internal, "no active segment")
+}
+
+impl State {
+    /// Whether the active segment has no place for this much more.
+    #[inline]
+    fn is_due_to_rotate(&self, bound: usize) -> bool {
+        let Some(writer) = &self.active else {
+            return true;
+        };
+        if writer.summary.records == 0 {
+            return false;
+        }
+        let size = writer.end().saturating_add(bound as u64);
+        // The footer's real size is close to the index's: small beside a segment of any size.
+        let footer = (writer.index.entries().len() as u64)
+            .saturating_mul(16)
+            .saturating_add(64);
+        debug_assert!(footer <= FOOTER_BYTES_MAX as u64);
+        size.saturating_add(footer) > self.limits.segment_bytes
+    }
+
+    /// Whether anything but a new segment's header waits to be written.
+    pub(super) fn has_new_records(&self) -> bool {
+        self.active
+            .as_ref()
+            .is_some_and(|writer| writer.summary.next_offset != writer.written_offset())
+    }
+}
+
+impl super::Counters {
+    #[inline]
+    fn count(&mut self, records: &[Record<'_>]) {
+        self.appended_records = self.appended_records.saturating_add(records.len() as u64);
+        let bytes = records.iter().fold(0_u64, |sum, record| {
+            let headers = record.headers.iter().fold(0_usize, |sum, header| {
+                sum.saturating_add(header.name.len())
+                    .saturating_add(header.value.len())
+            });
+            sum.saturating_add(record.key.map_or(0, <[u8]>::len) as u64)
+                .saturating_add(record.value.map_or(0, <[u8]>::len) as u64)
+                .saturating_add(headers as u64)
+        });
+        self.appended_bytes = self.appended_bytes.saturating_add(bytes);
+    }
+}
+
+/// Bytes that a segment takes before its first frame.
+pub(super) fn first_frame_position(topic: &str) -> u64 {
+    header::header_bytes(topic)
+}

@@ -1,0 +1,146 @@
+//! Where a reader finds what it looks for.
+
+use super::append::first_frame_position;
+use super::{Partition, Sealed};
+use crate::error::Result;
+use crate::frame::Place;
+use crate::limits::SCAN_BYTES;
+use crate::names::SegmentName;
+use crate::segment::header::ClockMark;
+use crate::segment::{footer, Fold, Index, Window, Writer};
+use crate::sys::OpenHow;
+
+/// A segment as a reader sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
+    pub name: SegmentName,
+    pub place: Place,
+    /// The byte behind the last one that may be read.
+    pub end: u64,
+    /// The first offset that is not in it, as far as it is written.
+    pub next_offset: u64,
+    /// It never changes any more.
+    pub sealed: bool,
+    /// The earliest timestamp in it.
+    pub time_min_ms: u64,
+}
+
+impl Partition {
+    fn view_sealed(&self, segment: &Sealed) -> View {
+        View {
+            name: segment.name,
+            place: self.topic.place(&segment.name),
+            end: segment.bytes,
+            next_offset: segment.summary.next_offset,
+            sealed: true,
+            time_min_ms: segment.summary.time_min_ms,
+        }
+    }
+
+    fn view_active(&self, writer: &Writer) -> View {
+        View {
+            name: writer.name,
+            place: *writer.place(),
+            end: writer.written(),
+            next_offset: writer.written_offset(),
+            sealed: false,
+            time_min_ms: writer.summary.time_min_ms,
+        }
+    }
+
+    /// The first segment with this offset or a later one; the active one when all are earlier.
+    pub(crate) fn view_at(&self, offset: u64) -> Option<View> {
+        let state = self.state.lock();
+        let after = state
+            .sealed
+            .partition_point(|segment| segment.summary.next_offset <= offset);
+        match (state.sealed.get(after), &state.active) {
+            (Some(segment), _) => Some(self.view_sealed(segment)),
+            (None, Some(writer)) => Some(self.view_active(writer)),
+            (None, None) => None,
+        }
+    }
+
+    /// The last segment with a record before this offset.
+    pub(crate) fn view_before(&self, offset: u64) -> Option<View> {
+        let state = self.state.lock();
+        if let Some(writer) = &state.active {
+            if writer.name.base < offset && writer.written_offset() > writer.name.base {
+                return Some(self.view_active(writer));
+            }
+        }
+        let after = state
+            .sealed
+            .partition_point(|segment| segment.name.base < offset);
+        let segment = state.sealed.get(after.checked_sub(1)?)?;
+        Some(self.view_sealed(segment))
+    }
+
+    /// The first segment from `offset` on that reaches a time.
+    pub(crate) fn view_at_time(&self, timestamp_ms: u64) -> Option<View> {
+        let state = self.state.lock();
+        let reaches = |segment: &&Sealed| segment.summary.time_max_ms >= timestamp_ms;
+        if let Some(segment) = state.sealed.iter().find(reaches) {
+            return Some(self.view_sealed(segment));
+        }
+        state.active.as_ref().map(|writer| self.view_active(writer))
+    }
+
+    /// The same segment as it is now; `None` when it went or was replaced.
+    pub(crate) fn view_again(&self, name: &SegmentName) -> Option<View> {
+        let state = self.state.lock();
+        if let Some(writer) = state.active.as_ref().filter(|writer| writer.name == *name) {
+            return Some(self.view_active(writer));
+        }
+        let at = state
+            .sealed
+            .partition_point(|segment| segment.name.base < name.base);
+        let segment = state
+            .sealed
+            .get(at)
+            .filter(|segment| segment.name == *name)?;
+        Some(self.view_sealed(segment))
+    }
+
+    /// Where the first frame of a segment starts.
+    pub(crate) fn first_position(&self) -> u64 {
+        first_frame_position(&self.topic.name)
+    }
+
+    /// The path of a segment.
+    pub(crate) fn path(&self, name: &SegmentName) -> String {
+        name.path(&self.topic.dir)
+    }
+
+    /// The index of a segment: the writer's own, its footer's, or made anew from its frames.
+    pub(crate) fn index_of(&self, view: &View) -> Result<Index> {
+        if !view.sealed {
+            let state = self.state.lock();
+            if let Some(writer) = state.active.as_ref().filter(|w| w.name == view.name) {
+                return Ok(writer.index.clone());
+            }
+        }
+        let read = || {
+            let file = self
+                .context
+                .files
+                .get(&self.path(&view.name), OpenHow::Read)?;
+            if let Some(footer) = footer::read(&*file, view.end, &view.place)? {
+                return Ok(footer.index);
+            }
+            let mut window = Window::new(SCAN_BYTES);
+            window.set_file(file);
+            let start = self.first_position();
+            let mut fold = Fold::new(view.place, ClockMark::default(), start, view.end);
+            fold.run(&mut window, view.end, &mut |_| ())?;
+            Ok(fold.index)
+        };
+        read().map_err(|e| self.io_error("the segment cannot be read", view.name, e))
+    }
+
+    /// The first offset that may be read, and the first that may not yet.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.earliest_offset(), state.written_offset())
+    }
+}

@@ -1,0 +1,426 @@
+//! The state of a partition from its files. Looking changes nothing: what is to be repaired is
+//! answered as a list, so that an opener who refuses damage has touched nothing.
+
+use super::append::first_frame_position;
+use super::{Counters, Limits, Sealed, State};
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::limits::SCAN_BYTES;
+use crate::names::SegmentName;
+use crate::options::TopicOptions;
+use crate::report::{Damage, DamageKind};
+use crate::segment::fold::Hole;
+use crate::segment::header::{ClockMark, NoHeader, HEADER_BYTES_MAX};
+use crate::segment::{footer, window, Fold, Header, Summary, Window, Writer};
+use crate::sys::{File, OpenHow};
+use crate::topic::Shared;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Something to be put right before the log is written to.
+#[derive(Debug, Clone)]
+pub(crate) enum Repair {
+    /// A file that never became a segment, or that another one replaces.
+    Remove(String),
+    /// A torn tail is cut.
+    Cut { path: String, bytes: u64 },
+    /// A sealed segment gets its footer.
+    Footer {
+        path: String,
+        position: u64,
+        bytes: Vec<u8>,
+    },
+}
+
+/// What a checkpoint knows of a partition.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Watermarks {
+    pub next_offset: u64,
+    pub durable: u64,
+}
+
+/// What recovery needs to know, and where it tells what it found.
+pub(crate) struct Recovery<'a> {
+    pub context: &'a Context,
+    pub topic: &'a Shared,
+    pub options: &'a TopicOptions,
+    pub report: &'a mut Vec<Damage>,
+    pub repairs: &'a mut Vec<Repair>,
+}
+
+/// A segment's file looked at.
+struct Looked {
+    name: SegmentName,
+    size: u64,
+    header: Option<Header>,
+    /// The file holds nothing but what a crash leaves of a segment that was being made.
+    stillborn: bool,
+    fold: Fold,
+    /// It ends in a footer.
+    footer: bool,
+    torn: u64,
+    holes: Vec<Hole>,
+}
+
+impl Recovery<'_> {
+    /// The state of the partition whose segments have these names.
+    pub(crate) fn run(
+        &mut self,
+        partition: u32,
+        mut names: Vec<SegmentName>,
+        checkpoint: Watermarks,
+    ) -> Result<State> {
+        names.sort_unstable_by_key(|name| (name.base, std::cmp::Reverse(name.generation)));
+        let names = self.without_replaced(names)?;
+        let mut sealed = VecDeque::new();
+        let mut active = None;
+        let mut clock = ClockMark::default();
+        let mut next_offset = 0;
+        let mut damaged_bytes = 0_u64;
+        let mut rest = names.into_iter().peekable();
+        while let Some(name) = rest.next() {
+            let looked = self.look(name, rest.peek().is_none())?;
+            if looked.stillborn && rest.peek().is_none() {
+                self.remove_stillborn(&looked);
+                // The one before it may be the active segment after all.
+                if let Some(last) = sealed.pop_back() {
+                    active = self.reopen(last)?;
+                }
+                continue;
+            }
+            if let Some(header) = &looked.header {
+                clock = header.clock;
+            }
+            if looked.fold.clock.run_ms != 0 || looked.fold.clock.boot_id != 0 {
+                clock = looked.fold.clock;
+            }
+            if name.base > next_offset && !sealed.is_empty() {
+                self.missing(&name, next_offset, name.base);
+            }
+            damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
+            next_offset = next_offset.max(looked.fold.summary.next_offset);
+            let is_last = rest.peek().is_none();
+            if is_last && !looked.footer && looked.header.is_some() {
+                self.cut_tail(&looked);
+                let path = name.path(&self.topic.dir);
+                active = Some(Writer::resume(name, path, looked.fold));
+            } else {
+                let segment = self.sealed(looked);
+                next_offset = next_offset.max(segment.summary.next_offset);
+                sealed.push_back(segment);
+            }
+        }
+        if checkpoint.next_offset > next_offset {
+            let name = SegmentName {
+                partition,
+                base: next_offset,
+                generation: 0,
+            };
+            self.missing(&name, next_offset, checkpoint.next_offset);
+            next_offset = checkpoint.next_offset;
+            if let Some(writer) = &mut active {
+                writer.skip_to(next_offset);
+            }
+        }
+        let survived = clock.boot_id != self.context.boot_id() && clock.boot_id != 0;
+        Ok(State {
+            sealed,
+            created: active.is_some(),
+            active,
+            next_offset,
+            // What is there after another boot came from the medium.
+            durable: if survived {
+                next_offset
+            } else {
+                checkpoint.durable.min(next_offset)
+            },
+            names_dirty: !survived && checkpoint.durable < next_offset,
+            poisoned: false,
+            clock,
+            limits: Limits::of(self.options),
+            buffered_since_ms: None,
+            unsynced_since_ms: None,
+            counters: Counters {
+                damaged_bytes,
+                ..Counters::default()
+            },
+        })
+    }
+
+    /// Leaves out segments that a rewritten one replaces: of the same base the newest that is
+    /// whole stays, and it says in its footer how far it reaches.
+    fn without_replaced(&mut self, names: Vec<SegmentName>) -> Result<Vec<SegmentName>> {
+        let mut kept: Vec<SegmentName> = Vec::with_capacity(names.len());
+        let mut covered = 0;
+        for name in names {
+            let again = kept.last().is_some_and(|last| last.base == name.base);
+            let replaced = again || name.base < covered;
+            let whole_rewrite = |this: &mut Self| -> Result<Option<u64>> {
+                let looked = this.look(name, false)?;
+                Ok(looked.footer.then_some(looked.fold.summary.next_offset))
+            };
+            if replaced {
+                self.repairs
+                    .push(Repair::Remove(name.path(&self.topic.dir)));
+            } else if name.generation == 0 {
+                kept.push(name);
+            } else if let Some(next_offset) = whole_rewrite(self)? {
+                covered = next_offset;
+                kept.push(name);
+            } else {
+                self.repairs
+                    .push(Repair::Remove(name.path(&self.topic.dir)));
+            }
+        }
+        Ok(kept)
+    }
+
+    fn look(&self, name: SegmentName, is_last: bool) -> Result<Looked> {
+        let fail = |what: &str, e| {
+            Error::io(what, e)
+                .in_partition(name.partition)
+                .in_segment(name.base)
+        };
+        let path = name.path(&self.topic.dir);
+        let file = self
+            .context
+            .files
+            .get(&path, OpenHow::Read)
+            .map_err(|e| fail("the segment cannot be opened", e))?;
+        let unreadable = |e| fail("the segment cannot be read", e);
+        let size = file.size_bytes().map_err(unreadable)?;
+        let place = self.topic.place(&name);
+        let start = first_frame_position(&self.topic.name);
+        let segment_bytes = self.options.segment_bytes.max(size);
+        if let Some(footer) = footer::read(&*file, size, &place).map_err(unreadable)? {
+            // The last one's header tells the clock; the others' would cost a read each.
+            let header = if is_last {
+                self.header(&file, &name)?
+            } else {
+                None
+            };
+            let clock = header
+                .as_ref()
+                .map_or(ClockMark::default(), |header| header.clock);
+            let mut fold = Fold::new(place, clock, start, 0);
+            fold.summary = footer.summary;
+            fold.end = size;
+            fold.sealed = true;
+            let holes = Vec::new();
+            let stillborn = false;
+            return Ok(Looked {
+                name,
+                size,
+                header,
+                stillborn,
+                fold,
+                footer: true,
+                torn: 0,
+                holes,
+            });
+        }
+        let header = self.header(&file, &name)?;
+        let clock = header
+            .as_ref()
+            .map_or(ClockMark::default(), |header| header.clock);
+        let mut fold = Fold::new(place, clock, start, segment_bytes);
+        let mut window = Window::new(SCAN_BYTES);
+        window.set_file(file.clone());
+        let mut holes = Vec::new();
+        let torn = fold
+            .run(&mut window, size, &mut |hole| holes.push(hole))
+            .map_err(unreadable)?;
+        let stillborn = header.is_none()
+            && fold.summary.records == 0
+            && holes.is_empty()
+            && (size <= start || is_zero(&mut window, size).map_err(unreadable)?);
+        Ok(Looked {
+            name,
+            size,
+            header,
+            stillborn,
+            fold,
+            footer: false,
+            torn,
+            holes,
+        })
+    }
+
+    fn header(&self, file: &Arc<dyn File>, name: &SegmentName) -> Result<Option<Header>> {
+        let mut bytes = [0; HEADER_BYTES_MAX];
+        let read = window::read_full(&**file, &mut bytes, 0).map_err(|e| {
+            Error::io("the segment cannot be read", e)
+                .in_partition(name.partition)
+                .in_segment(name.base)
+        })?;
+        match Header::decode(bytes.get(..read).unwrap_or(&[])) {
+            Ok(header) if header.name == *name && header.topic_uid == self.topic.uid => {
+                Ok(Some(header))
+            }
+            Ok(_) | Err(NoHeader::Damaged) => Ok(None),
+            Err(NoHeader::Newer(version)) => {
+                let text = format!("the segment has format version {version}, newer than this");
+                Err(Error::new(Kind::Version, text)
+                    .in_partition(name.partition)
+                    .in_segment(name.base))
+            }
+        }
+    }
+
+    fn remove_stillborn(&mut self, looked: &Looked) {
+        self.repairs
+            .push(Repair::Remove(looked.name.path(&self.topic.dir)));
+        self.damage(
+            DamageKind::TornTail,
+            &looked.name,
+            0,
+            looked.size,
+            looked.name.base,
+            0,
+        );
+    }
+
+    /// A segment that was taken for sealed is the last one: without a footer it goes on.
+    fn reopen(&mut self, last: Sealed) -> Result<Option<Writer>> {
+        let looked = self.look(last.name, true)?;
+        // Its footer is not to be written after all.
+        let path = last.name.path(&self.topic.dir);
+        self.repairs
+            .retain(|r| !matches!(r, Repair::Footer { path: p, .. } if *p == path));
+        self.report.retain(|d| {
+            d.kind != DamageKind::Footer
+                || d.segment != last.name.base
+                || d.partition != last.name.partition
+                || d.topic != self.topic.name
+        });
+        self.cut_tail(&looked);
+        Ok(Some(Writer::resume(last.name, path, looked.fold)))
+    }
+
+    fn cut_tail(&mut self, looked: &Looked) {
+        if looked.torn != 0 {
+            let path = looked.name.path(&self.topic.dir);
+            self.repairs.push(Repair::Cut {
+                path,
+                bytes: looked.fold.end,
+            });
+        }
+    }
+
+    fn sealed(&mut self, mut looked: Looked) -> Sealed {
+        let mut bytes = looked.size;
+        // A file that is full of nonsense keeps its name, so the next one needs another.
+        let summary = &mut looked.fold.summary;
+        summary.next_offset = summary.next_offset.max(looked.name.base.saturating_add(1));
+        if !looked.footer {
+            let mut footer = Vec::new();
+            let fold = &looked.fold;
+            footer::encode(
+                &mut footer,
+                &fold.place,
+                looked.size,
+                &fold.summary,
+                &fold.index,
+            );
+            let start = first_frame_position(&self.topic.name);
+            let first = looked.fold.end.max(start).min(looked.size.max(start));
+            self.damage(DamageKind::Footer, &looked.name, first, 0, 0, 0);
+            if self.is_writable() {
+                bytes = bytes.saturating_add(footer.len() as u64);
+            }
+            let path = looked.name.path(&self.topic.dir);
+            self.repairs.push(Repair::Footer {
+                path,
+                position: looked.size,
+                bytes: footer,
+            });
+        }
+        Sealed {
+            name: looked.name,
+            summary: looked.fold.summary,
+            bytes,
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.context.mode != crate::options::Mode::ReadOnly
+    }
+
+    /// Reports what is wrong with a segment; answers how many bytes that are.
+    fn tell(&mut self, looked: &Looked) -> u64 {
+        let name = &looked.name;
+        let Summary {
+            next_offset,
+            records,
+            ..
+        } = looked.fold.summary;
+        let mut bytes = looked.torn;
+        if looked.torn != 0 {
+            let kind = match (&looked.header, records) {
+                (None, 0) => DamageKind::Segment,
+                _ => DamageKind::TornTail,
+            };
+            self.damage(
+                kind,
+                name,
+                looked.fold.end,
+                looked.torn,
+                next_offset,
+                next_offset,
+            );
+        }
+        if looked.header.is_none() && !looked.footer {
+            let start = first_frame_position(&self.topic.name).min(looked.size);
+            bytes = bytes.saturating_add(start);
+            self.damage(DamageKind::Header, name, 0, start, name.base, name.base);
+        }
+        for hole in &looked.holes {
+            bytes = bytes.saturating_add(hole.bytes);
+            let Hole {
+                position,
+                bytes,
+                offset,
+                offset_end,
+            } = *hole;
+            self.damage(DamageKind::Frame, name, position, bytes, offset, offset_end);
+        }
+        bytes
+    }
+
+    fn missing(&mut self, name: &SegmentName, offset: u64, offset_end: u64) {
+        self.damage(DamageKind::Missing, name, 0, 0, offset, offset_end);
+    }
+
+    fn damage(
+        &mut self,
+        kind: DamageKind,
+        name: &SegmentName,
+        position: u64,
+        bytes: u64,
+        offset: u64,
+        offset_end: u64,
+    ) {
+        self.report.push(Damage {
+            kind,
+            topic: self.topic.name.clone(),
+            partition: name.partition,
+            segment: name.base,
+            position,
+            bytes,
+            offset,
+            offset_end: offset_end.max(offset),
+        });
+    }
+}
+
+fn is_zero(window: &mut Window, size: u64) -> std::io::Result<bool> {
+    let mut position = 0;
+    while position < size {
+        let bytes = window.at(position, 1, size)?;
+        if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
+            return Ok(bytes.is_empty());
+        }
+        position = position.saturating_add(bytes.len() as u64);
+    }
+    Ok(true)
+}

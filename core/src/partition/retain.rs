@@ -1,0 +1,77 @@
+//! The oldest segments go: whole files, by unlinking them, which needs no room.
+
+use super::{Partition, State};
+use crate::error::Result;
+use crate::options::TopicOptions;
+
+/// The oldest segment that could go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Oldest {
+    /// The running time of its last record, in seconds: what is dropped first.
+    pub run_last_s: u64,
+    pub bytes: u64,
+    pub records: u64,
+}
+
+impl Partition {
+    /// The oldest sealed segment, if there is one.
+    pub(crate) fn oldest(&self) -> Option<Oldest> {
+        let state = self.state.lock();
+        state.sealed.front().map(|segment| Oldest {
+            run_last_s: segment.summary.run_last_s,
+            bytes: segment.bytes,
+            records: segment.summary.records,
+        })
+    }
+
+    /// Removes the oldest sealed segment; false when there is none.
+    pub(crate) fn drop_oldest(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        self.drop_front(&mut state)
+    }
+
+    fn drop_front(&self, state: &mut State) -> Result<bool> {
+        let Some(oldest) = state.sealed.front().cloned() else {
+            return Ok(false);
+        };
+        let path = oldest.name.path(&self.topic.dir);
+        self.context.files.forget(&path);
+        match self.context.sys.unlink(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(self.io_error("the segment cannot be removed", oldest.name, e));
+            }
+            _ => {}
+        }
+        state.sealed.pop_front();
+        let counters = &mut state.counters;
+        counters.dropped_records = counters
+            .dropped_records
+            .saturating_add(oldest.summary.records);
+        counters.dropped_bytes = counters.dropped_bytes.saturating_add(oldest.bytes);
+        self.topic.subtract_used(oldest.bytes);
+        self.context.subtract_used(oldest.bytes);
+        Ok(true)
+    }
+
+    /// Removes sealed segments whose newest record is too old.
+    pub(crate) fn drop_aged(&self, options: &TopicOptions) -> Result<()> {
+        if options.max_age_ms == 0 {
+            return Ok(());
+        }
+        let run_ms = self.context.run_ms();
+        let mut state = self.state.lock();
+        while let Some(oldest) = state.sealed.front() {
+            // The last record came within the second that ends here.
+            let last_ms = oldest
+                .summary
+                .run_last_s
+                .saturating_add(1)
+                .saturating_mul(1000);
+            if run_ms.saturating_sub(last_ms) <= options.max_age_ms {
+                break;
+            }
+            self.drop_front(&mut state)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,334 @@
+//! Towards newer records: frame by frame through the window, segment by segment.
+
+use super::cursor::{Cursor, Rest};
+use super::Reader;
+use crate::error::{Error, Kind, Result};
+use crate::frame::{self, Frame, Parsed, Records};
+use crate::options::{OnGap, Start};
+use crate::partition::View;
+use crate::record::RecordView;
+use crate::segment::scan::{self, Step};
+use crate::sys::OpenHow;
+
+/// What stands next.
+enum Next {
+    /// A frame with records.
+    Frame,
+    /// Something that would take another read, which would move what was given already.
+    Unread,
+    /// Nothing for now.
+    End,
+}
+
+impl Reader {
+    pub(super) fn place_forward(&self, number: u32, start: Start) -> Result<Cursor> {
+        let partition = self.partition(number)?;
+        let (earliest, end) = partition.bounds();
+        Ok(match start {
+            Start::Earliest => Cursor::at(number, earliest),
+            Start::Latest => Cursor::at(number, end),
+            Start::Offset(offset) => Cursor::at(number, offset.max(earliest)),
+            Start::Time(ms) => {
+                let mut cursor = Cursor::at(number, earliest);
+                if let Some(view) = partition.view_at_time(ms) {
+                    let entry = partition.index_of(&view)?.at_time(ms);
+                    let offset = entry.map_or(view.name.base, |entry| entry.offset);
+                    cursor.offset = offset.max(earliest);
+                }
+                cursor.from_ms = Some(ms);
+                cursor
+            }
+        })
+    }
+
+    pub(super) fn read_forward(
+        &mut self,
+        max: usize,
+        each: &mut dyn FnMut(RecordView<'_>),
+    ) -> Result<usize> {
+        let mut given = 0_usize;
+        let mut ended = 0_usize;
+        loop {
+            given = given.saturating_add(self.take(max.saturating_sub(given), given == 0, each)?);
+            if given >= max {
+                return Ok(given);
+            }
+            match self.next_frame(given == 0)? {
+                Next::Frame => {}
+                Next::Unread | Next::End if given != 0 => {
+                    // Every partition gets its turn, also when one never ends.
+                    self.turn();
+                    return Ok(given);
+                }
+                Next::Unread | Next::End => {
+                    ended = ended.saturating_add(1);
+                    if ended >= self.cursors.len() {
+                        return Ok(0);
+                    }
+                    self.turn();
+                }
+            }
+        }
+    }
+
+    /// The next partition's turn.
+    fn turn(&mut self) {
+        if let Some(cursor) = self.cursors.get_mut(self.current) {
+            // What is left of its frame is read again when its turn comes back.
+            debug_assert!(cursor.rest.is_none());
+        }
+        let next = self.current.saturating_add(1);
+        self.current = next.checked_rem(self.cursors.len()).unwrap_or(0);
+    }
+
+    /// Gives the records that are left of the current frame.
+    fn take(
+        &mut self,
+        max: usize,
+        may_stop: bool,
+        each: &mut dyn FnMut(RecordView<'_>),
+    ) -> Result<usize> {
+        let Some(cursor) = self.cursors.get_mut(self.current) else {
+            return Ok(0);
+        };
+        let Some(mut rest) = cursor.rest else {
+            return Ok(0);
+        };
+        let bytes = self.window.held(rest.position);
+        let left = usize::try_from(rest.end.saturating_sub(rest.position)).unwrap_or(0);
+        let bytes = bytes.get(..left).unwrap_or(&[]);
+        let mut records = Records::resume(bytes, rest.next_offset, rest.wall_ms, rest.time_trusted);
+        let mut given = 0_usize;
+        cursor.rest = None;
+        loop {
+            rest.position = rest.end.saturating_sub(records.rest_bytes() as u64);
+            rest.next_offset = records.next_offset;
+            if given >= max {
+                cursor.rest = (records.rest_bytes() != 0).then_some(rest);
+                return Ok(given);
+            }
+            let Ok(next) = records.next(cursor.partition) else {
+                // The sum was right and the content is not: the rest of the frame is lost.
+                cursor.damaged = true;
+                return Ok(given);
+            };
+            let Some(record) = next else { return Ok(given) };
+            if record.offset < cursor.offset {
+                continue;
+            }
+            if let Some(from_ms) = cursor.from_ms {
+                if record.timestamp_ms < from_ms {
+                    cursor.offset = record.offset.saturating_add(1);
+                    continue;
+                }
+                cursor.from_ms = None;
+                cursor.offset = record.offset;
+            }
+            if record.offset > cursor.offset {
+                let missing = (cursor.offset, record.offset);
+                let stop = self.options.on_gap == OnGap::Stop;
+                if stop && !(may_stop && given == 0) {
+                    // What was given already comes first.
+                    cursor.rest = Some(rest);
+                    return Ok(given);
+                }
+                if cursor.damaged {
+                    self.gaps = self.gaps.saturating_add(1);
+                    let lost = record.offset.saturating_sub(cursor.offset);
+                    self.lost = self.lost.saturating_add(lost);
+                }
+                cursor.damaged = false;
+                cursor.offset = record.offset;
+                if stop {
+                    cursor.rest = Some(rest);
+                    return Err(gap(cursor.partition, missing));
+                }
+            }
+            cursor.offset = record.offset.saturating_add(1);
+            if Reader::wants(&self.options.key, &record) {
+                cursor.given = Some(rest);
+                each(record);
+                given = given.saturating_add(1);
+            }
+        }
+    }
+
+    /// The record that was given last.
+    pub(super) fn last_given(&self, partition: u32, offset: u64) -> Option<RecordView<'_>> {
+        let cursor = self
+            .cursors
+            .iter()
+            .find(|cursor| cursor.partition == partition)?;
+        let given = cursor.given?;
+        let left = usize::try_from(given.end.saturating_sub(given.position)).ok()?;
+        let bytes = self.window.held(given.position).get(..left)?;
+        let mut records =
+            Records::resume(bytes, given.next_offset, given.wall_ms, given.time_trusted);
+        let record = records.next(partition).ok()??;
+        (record.offset == offset).then_some(record)
+    }
+
+    /// Goes to the next frame with records. Without `may_read` only as far as the window has it.
+    fn next_frame(&mut self, may_read: bool) -> Result<Next> {
+        loop {
+            let Some(cursor) = self.cursors.get_mut(self.current) else {
+                return Ok(Next::End);
+            };
+            let view = cursor.view.filter(|view| cursor.position < view.end);
+            let Some(view) = view else {
+                if !may_read {
+                    return Ok(Next::Unread);
+                }
+                if !self.next_view()? {
+                    return Ok(Next::End);
+                }
+                continue;
+            };
+            let (position, expected) = (cursor.position, cursor.offset);
+            if !may_read {
+                let held = self.window.held(position);
+                let left = usize::try_from(view.end.saturating_sub(position)).unwrap_or(usize::MAX);
+                let held = held.get(..held.len().min(left)).unwrap_or(&[]);
+                match frame::parse(&view.place, position, held) {
+                    Parsed::Frame(frame) if self.loaded == Some(view.name) => {
+                        if open(cursor, &frame, &view) {
+                            return Ok(Next::Frame);
+                        }
+                        continue;
+                    }
+                    _ => return Ok(Next::Unread),
+                }
+            }
+            if !self.load(&view)? {
+                self.forget_view();
+                continue;
+            }
+            let Some(cursor) = self.cursors.get_mut(self.current) else {
+                return Ok(Next::End);
+            };
+            let step = scan::step(&mut self.window, &view.place, position, view.end, expected);
+            match step {
+                Ok(Step::Frame(frame)) => {
+                    if open(cursor, &frame, &view) {
+                        return Ok(Next::Frame);
+                    }
+                }
+                Ok(Step::Damage { bytes, .. }) => {
+                    cursor.position = position.saturating_add(bytes);
+                    cursor.damaged = true;
+                }
+                Ok(Step::End { torn }) => {
+                    cursor.position = view.end;
+                    cursor.damaged |= torn != 0;
+                }
+                Err(e) => return Err(self.fail(&view.name, e)),
+            }
+        }
+    }
+
+    /// Shows a segment in the window; false when its file is gone.
+    pub(super) fn load(&mut self, view: &View) -> Result<bool> {
+        if self.loaded == Some(view.name) && self.window.has_file() {
+            return Ok(true);
+        }
+        let path = self.partition(view.name.partition)?.path(&view.name);
+        match self.log.context().files.get(&path, OpenHow::Read) {
+            Ok(file) => {
+                self.window.set_file(file);
+                self.loaded = Some(view.name);
+                Ok(true)
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(self.fail(&view.name, e)),
+        }
+    }
+
+    fn forget_view(&mut self) {
+        self.loaded = None;
+        if let Some(cursor) = self.cursors.get_mut(self.current) {
+            cursor.view = None;
+        }
+    }
+
+    /// More of the same segment, or the next one; false at the end of what is written.
+    fn next_view(&mut self) -> Result<bool> {
+        if self.look()? {
+            return Ok(true);
+        }
+        let Some(cursor) = self.cursors.get(self.current) else {
+            return Ok(false);
+        };
+        let options = self.topic.shared.options();
+        if !self.partition(cursor.partition)?.refresh(&options)? {
+            return Ok(false);
+        }
+        self.look()
+    }
+
+    fn look(&mut self) -> Result<bool> {
+        let Some(cursor) = self.cursors.get(self.current) else {
+            return Ok(false);
+        };
+        let partition = self.partition(cursor.partition)?;
+        let again = cursor
+            .view
+            .and_then(|view| partition.view_again(&view.name));
+        let grown = match (again, cursor.view) {
+            (Some(now), Some(before)) if now.end > before.end => Some(now),
+            _ => None,
+        };
+        if let Some(now) = grown {
+            if let Some(cursor) = self.cursors.get_mut(self.current) {
+                cursor.view = Some(now);
+            }
+            return Ok(true);
+        }
+        let from = match &again {
+            Some(now) if !now.sealed => return Ok(false),
+            Some(now) => cursor.offset.max(now.next_offset),
+            None => cursor.offset,
+        };
+        let Some(view) = partition.view_at(from) else {
+            return Ok(false);
+        };
+        if again.is_some_and(|now| now.name == view.name) {
+            return Ok(false);
+        }
+        let mut position = partition.first_position();
+        if from > view.name.base {
+            let entry = partition.index_of(&view)?.at_offset(from);
+            position = entry.map_or(position, |entry| entry.position);
+        }
+        let Some(cursor) = self.cursors.get_mut(self.current) else {
+            return Ok(false);
+        };
+        cursor.view = Some(view);
+        cursor.position = position;
+        Ok(position < view.end)
+    }
+}
+
+/// Goes into a frame; false when it holds no records that could be wanted.
+fn open(cursor: &mut Cursor, frame: &Frame<'_>, view: &View) -> bool {
+    let end = cursor.position.saturating_add(frame.size() as u64);
+    cursor.position = end;
+    let Some(records) = Records::of(frame, &view.place) else {
+        cursor.damaged |= matches!(frame.kind, frame::Kind::Records { .. });
+        return false;
+    };
+    cursor.rest = Some(Rest {
+        position: end.saturating_sub(records.rest_bytes() as u64),
+        end,
+        next_offset: records.next_offset,
+        wall_ms: records.wall_ms,
+        time_trusted: records.time_trusted(),
+    });
+    true
+}
+
+#[cold]
+fn gap(partition: u32, (first, end): (u64, u64)) -> Error {
+    Error::new(Kind::Gap, "offsets are missing")
+        .in_partition(partition)
+        .with_offsets(first, end)
+}

@@ -1,0 +1,333 @@
+//! The active segment of a partition: frames that are written, frames that wait to be written,
+//! and the frame that is being filled.
+
+use super::fold::encode_clock;
+use super::footer;
+use super::header::{ClockMark, Header};
+use super::{Fold, Index, Summary};
+use crate::frame::{self, Kind, Place};
+use crate::limits::{FRAME_BYTES_MAX, GATHER_BYTES};
+use crate::names::SegmentName;
+use crate::record::Record;
+use crate::sys::File;
+use std::io;
+
+/// The times that go with an append.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    pub wall_ms: u64,
+    /// The wall clock is plausible.
+    pub trusted: bool,
+}
+
+/// The frame that is being filled, at the end of the bytes that wait.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    start: usize,
+    wall_ms: u64,
+    trusted: bool,
+    next_offset: u64,
+}
+
+/// A state to go back to when a write fails.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    end: u64,
+    summary: Summary,
+}
+
+/// Writes the active segment.
+pub(crate) struct Writer {
+    pub name: SegmentName,
+    pub path: String,
+    pub summary: Summary,
+    pub index: Index,
+    place: Place,
+    /// The first byte of the file that is not written.
+    written: u64,
+    /// All records below are written.
+    written_offset: u64,
+    /// Whole frames from `written` on, and behind them the one that is being filled.
+    waiting: Vec<u8>,
+    open: Option<Open>,
+    /// Running time of the newest frame, in seconds.
+    run_s: u64,
+}
+
+impl Writer {
+    /// A new segment: its header waits to be written.
+    pub(crate) fn new(header: &Header, path: String, place: Place, segment_bytes: u64) -> Writer {
+        let summary = Summary::empty(header.name.base, header.clock.run_ms / 1000);
+        Writer {
+            name: header.name,
+            path,
+            summary,
+            index: Index::new(segment_bytes),
+            place,
+            written: 0,
+            written_offset: summary.next_offset,
+            waiting: header.encode(),
+            open: None,
+            run_s: summary.run_last_s,
+        }
+    }
+
+    /// Goes on with a segment that was folded from its file.
+    pub(crate) fn resume(name: SegmentName, path: String, fold: Fold) -> Writer {
+        Writer {
+            name,
+            path,
+            summary: fold.summary,
+            index: fold.index,
+            place: fold.place,
+            written: fold.end,
+            written_offset: fold.summary.next_offset,
+            waiting: Vec::new(),
+            open: None,
+            run_s: fold.summary.run_last_s,
+        }
+    }
+
+    /// Leaves out offsets that were given out before and whose records are gone.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.summary.next_offset = self.summary.next_offset.max(offset);
+        self.written_offset = self.written_offset.max(offset);
+    }
+
+    /// The replica of what is written, to fold on from.
+    pub(crate) fn to_fold(&self) -> Fold {
+        Fold {
+            place: self.place,
+            summary: self.summary,
+            index: self.index.clone(),
+            clock: ClockMark::default(),
+            end: self.written,
+            sealed: false,
+        }
+    }
+
+    /// Takes over what was folded on.
+    pub(crate) fn take_fold(&mut self, fold: Fold) {
+        self.summary = fold.summary;
+        self.index = fold.index;
+        self.written = fold.end;
+        self.written_offset = fold.summary.next_offset;
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Where the file will end when all that waits is written.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        self.written.saturating_add(self.waiting.len() as u64)
+    }
+
+    /// Where the readable part of the file ends.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// All records below this offset are written.
+    pub(crate) fn written_offset(&self) -> u64 {
+        self.written_offset
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether the next record starts a frame.
+    #[inline]
+    pub(crate) fn starts_frame(&self, bound: usize, trusted: bool) -> bool {
+        match &self.open {
+            None => true,
+            Some(open) => {
+                let size = self
+                    .waiting
+                    .len()
+                    .saturating_sub(open.start)
+                    .saturating_add(bound);
+                open.trusted != trusted || size > GATHER_BYTES
+            }
+        }
+    }
+
+    /// Starts a frame of records; the running time is in seconds.
+    #[inline]
+    pub(crate) fn start_frame(&mut self, stamp: Stamp, run_s: u64) {
+        self.close_frame();
+        let start = self.waiting.len();
+        let next_offset = self.summary.next_offset;
+        // The clock of the log never goes back, whatever a suspended machine answers.
+        self.run_s = self.run_s.max(run_s);
+        self.summary.run_last_s = self.run_s;
+        self.index.frame(next_offset, self.end());
+        let Stamp { wall_ms, trusted } = stamp;
+        frame::begin_records(
+            &mut self.waiting,
+            &self.place,
+            next_offset,
+            wall_ms,
+            self.run_s,
+        );
+        self.open = Some(Open {
+            start,
+            wall_ms,
+            trusted,
+            next_offset,
+        });
+    }
+
+    /// Adds a record to the frame that is being filled.
+    #[inline]
+    pub(crate) fn push(&mut self, record: &Record<'_>, timestamp_ms: u64) {
+        let Some(open) = &mut self.open else { return };
+        let offset = self.summary.next_offset;
+        let delta = (timestamp_ms as i64).wrapping_sub(open.wall_ms as i64);
+        let skip = offset.saturating_sub(open.next_offset);
+        record.encode(&mut self.waiting, delta, skip);
+        self.summary
+            .add(offset, timestamp_ms, record.value.is_none());
+        open.next_offset = self.summary.next_offset;
+        self.index.time(timestamp_ms);
+    }
+
+    /// Bytes of the body of the frame that is being filled.
+    pub(crate) fn open_body_bytes(&self) -> usize {
+        self.open.map_or(0, |open| {
+            self.waiting
+                .len()
+                .saturating_sub(open.start)
+                .saturating_sub(frame::HEAD_BYTES)
+        })
+    }
+
+    /// Completes the frame that is being filled.
+    #[inline]
+    pub(crate) fn close_frame(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        debug_assert!(self.waiting.len().saturating_sub(open.start) <= FRAME_BYTES_MAX);
+        let position = self.written.saturating_add(open.start as u64);
+        let kind = Kind::Records {
+            time_trusted: open.trusted,
+        };
+        frame::finish(&mut self.waiting, open.start, &self.place, position, kind);
+    }
+
+    /// Adds a frame that ties the log's running time to this boot.
+    pub(crate) fn push_clock(&mut self, clock: &ClockMark) {
+        self.close_frame();
+        let start = self.waiting.len();
+        let position = self.end();
+        frame::begin(&mut self.waiting);
+        encode_clock(&mut self.waiting, clock);
+        frame::finish(&mut self.waiting, start, &self.place, position, Kind::Clock);
+    }
+
+    /// Adds the footer. The segment must not get another frame.
+    pub(crate) fn push_footer(&mut self) {
+        self.close_frame();
+        let position = self.end();
+        footer::encode(
+            &mut self.waiting,
+            &self.place,
+            position,
+            &self.summary,
+            &self.index,
+        );
+    }
+
+    /// The state to go back to, with no frame being filled.
+    #[inline]
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.close_frame();
+        Mark {
+            end: self.end(),
+            summary: self.summary,
+        }
+    }
+
+    /// Takes back what was added since the mark and is not written.
+    #[cold]
+    pub(crate) fn roll_back(&mut self, mark: Mark) {
+        self.open = None;
+        let keep = mark.end.saturating_sub(self.written);
+        self.waiting
+            .truncate(usize::try_from(keep).unwrap_or(usize::MAX));
+        self.index.cut(mark.end);
+        self.summary = mark.summary;
+    }
+
+    /// Hands all that waits to the system. On an error, whole frames that were written stay
+    /// written, a half one is cut off or will be written over, and the rest goes on waiting.
+    #[inline]
+    pub(crate) fn write_out(&mut self, file: &dyn File) -> io::Result<()> {
+        self.close_frame();
+        let mut done = 0_usize;
+        while let Some(rest) = self.waiting.get(done..).filter(|rest| !rest.is_empty()) {
+            match file.write_at(rest, self.written.saturating_add(done as u64)) {
+                Ok(0) => return Err(self.stopped(file, done, io::ErrorKind::WriteZero.into())),
+                Ok(count) => done = done.saturating_add(count),
+                Err(error) => return Err(self.stopped(file, done, error)),
+            }
+        }
+        self.written = self.end();
+        self.waiting.clear();
+        self.written_offset = self.summary.next_offset;
+        Ok(())
+    }
+
+    #[cold]
+    fn stopped(&mut self, file: &dyn File, done: usize, error: io::Error) -> io::Error {
+        let whole = self.whole_frames(done);
+        self.waiting.drain(..whole);
+        self.written = self.written.saturating_add(whole as u64);
+        if done > whole {
+            // A full jffs2 refuses even this; then the next write goes over the half frame, and
+            // a crash before it leaves a torn tail.
+            let _ = file.truncate(self.written);
+        }
+        error
+    }
+
+    /// Bytes of the whole frames (and the header) within the first `done` bytes that wait.
+    fn whole_frames(&mut self, done: usize) -> usize {
+        let mut at = 0_usize;
+        if self.written == 0 {
+            let header = Header::decode(&self.waiting).map_or(0, |h| h.encode().len());
+            if header > done || header == 0 {
+                return 0;
+            }
+            at = header;
+        }
+        while let Some(size) = self.waiting.get(at..).and_then(frame::claimed_size) {
+            let next = at.saturating_add(size);
+            if next > done {
+                break;
+            }
+            if let Some(offset) = self.next_offset_of(at, size) {
+                self.written_offset = offset;
+            }
+            at = next;
+        }
+        at
+    }
+
+    fn next_offset_of(&self, at: usize, size: usize) -> Option<u64> {
+        let frame = frame::parse_checked(self.waiting.get(at..at.checked_add(size)?)?)?;
+        let mut records = frame::Records::of(&frame, &self.place)?;
+        while let Ok(Some(_)) = records.next(0) {}
+        Some(records.next_offset)
+    }
+
+    /// Gives back the memory of an empty buffer that a large record made grow.
+    pub(crate) fn shrink(&mut self, keep_bytes: usize) {
+        if self.waiting.is_empty() && self.waiting.capacity() > keep_bytes {
+            self.waiting = Vec::new();
+        }
+    }
+}

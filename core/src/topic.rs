@@ -1,0 +1,332 @@
+//! A topic: what its partitions share, and the handle an application holds.
+
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::frame::Place;
+use crate::log::Inner as Log;
+use crate::names::SegmentName;
+use crate::options::{Durability, Mode, ReaderOptions, TopicOptions};
+use crate::partition::{Appended, Partition, Room};
+use crate::reader::Reader;
+use crate::record::{partition_of, Position, Record};
+use crate::stats::{PartitionStats, TopicStats};
+use crate::sys::wake::Waiters;
+use parking_lot::{Mutex, RwLock};
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+
+/// What the partitions of a topic share.
+pub(crate) struct Shared {
+    pub name: String,
+    pub uid: u64,
+    pub dir: String,
+    pub partitions: u32,
+    pub waiters: Waiters,
+    deleted: AtomicBool,
+    used_bytes: Mutex<u64>,
+    options: RwLock<TopicOptions>,
+    /// The durability of appends that do not say, for a look without a lock.
+    durability: AtomicU32,
+}
+
+impl Shared {
+    /// The options are resolved ones.
+    pub(crate) fn new(name: String, uid: u64, dir: String, options: TopicOptions) -> Shared {
+        Shared {
+            name,
+            uid,
+            dir,
+            partitions: options.partitions,
+            waiters: Waiters::default(),
+            deleted: AtomicBool::new(false),
+            used_bytes: Mutex::new(0),
+            durability: AtomicU32::new(options.durability as u32),
+            options: RwLock::new(options),
+        }
+    }
+
+    pub(crate) fn place(&self, name: &SegmentName) -> Place {
+        Place::new(self.uid, name.partition, name.base, name.generation)
+    }
+
+    /// Fails when the topic was deleted.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.deleted.load(Ordering::Acquire) {
+            return Err(self.gone());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn gone(&self) -> Error {
+        Error::new(Kind::Deleted, format!("topic '{}' was deleted", self.name))
+    }
+
+    pub(crate) fn set_deleted(&self) {
+        self.deleted.store(true, Ordering::Release);
+        self.waiters.notify();
+    }
+
+    pub(crate) fn options(&self) -> TopicOptions {
+        self.options.read().clone()
+    }
+
+    pub(crate) fn set_options(&self, options: &TopicOptions) {
+        self.durability
+            .store(options.durability as u32, Ordering::Relaxed);
+        *self.options.write() = options.clone();
+    }
+
+    fn durability(&self) -> Durability {
+        match self.durability.load(Ordering::Relaxed) {
+            n if n == Durability::Buffered as u32 => Durability::Buffered,
+            n if n == Durability::Synced as u32 => Durability::Synced,
+            _ => Durability::Written,
+        }
+    }
+
+    pub(crate) fn add_used(&self, bytes: u64) {
+        let mut used = self.used_bytes.lock();
+        *used = used.saturating_add(bytes);
+    }
+
+    pub(crate) fn subtract_used(&self, bytes: u64) {
+        let mut used = self.used_bytes.lock();
+        *used = used.saturating_sub(bytes);
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        *self.used_bytes.lock()
+    }
+
+    /// Whether this many bytes more would pass the topic's limit.
+    pub(crate) fn is_over(&self, needed: u64) -> bool {
+        let max_bytes = self.options.read().max_bytes;
+        max_bytes != 0 && self.used_bytes.lock().saturating_add(needed) > max_bytes
+    }
+
+    /// Whether retention has to be asked before a new segment of this size starts.
+    pub(crate) fn lacks_room(&self, context: &Context, needed: u64) -> bool {
+        let kept_otherwise = {
+            let options = self.options.read();
+            options.max_age_ms != 0 || options.max_records != 0
+        };
+        kept_otherwise || self.is_over(needed) || context.is_over(needed)
+    }
+
+    pub(crate) fn list(&self, context: &Context) -> Result<Vec<String>> {
+        let what = || format!("the directory of topic '{}' cannot be listed", self.name);
+        context
+            .sys
+            .list(&self.dir)
+            .map_err(|e| Error::io(what(), e))
+    }
+
+    pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {
+        let what = || format!("the directory of topic '{}' cannot be synced", self.name);
+        context
+            .sys
+            .sync_dir(&self.dir)
+            .map_err(|e| Error::io(what(), e))
+    }
+}
+
+/// An open topic.
+pub(crate) struct Inner {
+    pub shared: Arc<Shared>,
+    pub partitions: Vec<Partition>,
+    /// Where the next record without a key goes.
+    turn: AtomicU32,
+}
+
+impl Inner {
+    pub(crate) fn new(shared: Arc<Shared>, partitions: Vec<Partition>) -> Inner {
+        Inner {
+            shared,
+            partitions,
+            turn: AtomicU32::new(0),
+        }
+    }
+
+    /// The partition of a batch.
+    #[inline]
+    fn choose(&self, records: &[Record<'_>]) -> Result<&Partition> {
+        let Some(first) = records.first() else {
+            return Err(Error::invalid("a batch needs at least one record"));
+        };
+        let number = match (first.partition, first.key) {
+            (Some(partition), _) => partition,
+            (None, _) if self.shared.partitions == 1 => 0,
+            (None, Some(key)) => partition_of(key, self.shared.partitions),
+            (None, None) => {
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+                turn.checked_rem(self.shared.partitions).unwrap_or(0)
+            }
+        };
+        if records.len() > 1 {
+            self.check_together(records, first.partition.is_some(), number)?;
+        }
+        self.partition(number)
+    }
+
+    /// A batch is atomic, so all of it goes to one partition.
+    fn check_together(&self, records: &[Record<'_>], explicit: bool, number: u32) -> Result<()> {
+        for record in records {
+            let own = match (record.partition, record.key) {
+                (Some(partition), _) => Some(partition),
+                (None, Some(key)) if !explicit => Some(partition_of(key, self.shared.partitions)),
+                _ => None,
+            };
+            if own.is_some_and(|own| own != number) {
+                let text = "a batch is atomic: all its records must go to one partition";
+                return Err(Error::invalid(text).in_partition(number));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn partition(&self, number: u32) -> Result<&Partition> {
+        self.partitions.get(number as usize).ok_or_else(|| {
+            let (name, count) = (&self.shared.name, self.shared.partitions);
+            Error::invalid(format!("topic '{name}' has {count} partitions")).in_partition(number)
+        })
+    }
+}
+
+/// A handle to a topic; any number of threads may use it. It keeps its log from being dropped,
+/// not from being closed.
+#[derive(Clone)]
+pub struct Topic {
+    log: Arc<Log>,
+    inner: Arc<Inner>,
+}
+
+impl Topic {
+    pub(crate) fn new(log: Arc<Log>, inner: Arc<Inner>) -> Topic {
+        Topic { log, inner }
+    }
+
+    /// The topic's name.
+    pub fn name(&self) -> &str {
+        &self.inner.shared.name
+    }
+
+    /// How many partitions it has.
+    pub fn partitions(&self) -> u32 {
+        self.inner.shared.partitions
+    }
+
+    /// Appends one record and answers where it is. `None` takes the topic's durability. An append
+    /// that fails has used no offset.
+    #[inline]
+    pub fn append(&self, record: &Record<'_>, durability: Option<Durability>) -> Result<Position> {
+        self.append_batch(slice::from_ref(record), durability)
+    }
+
+    /// Appends records to one partition, all or none of them, and answers where the first is; the
+    /// others follow.
+    pub fn append_batch(
+        &self,
+        records: &[Record<'_>],
+        durability: Option<Durability>,
+    ) -> Result<Position> {
+        let partition = self.inner.choose(records)?;
+        let durability = durability.unwrap_or_else(|| self.inner.shared.durability());
+        let mut room = Room::Check;
+        loop {
+            match partition.append(records, durability, room)? {
+                Appended::At(offset) => {
+                    return Ok(Position {
+                        partition: partition.number,
+                        offset,
+                    });
+                }
+                Appended::NeedsRoom(bytes) => {
+                    self.log.make_room(&self.inner, bytes)?;
+                    room = Room::Made;
+                }
+            }
+        }
+    }
+
+    /// Hands what is buffered to the operating system.
+    pub fn flush(&self) -> Result<()> {
+        self.each_partition(Partition::flush)
+    }
+
+    /// Puts all that was appended on the medium.
+    pub fn sync(&self) -> Result<()> {
+        self.each_partition(Partition::sync)
+    }
+
+    fn each_partition(&self, work: impl Fn(&Partition) -> Result<()>) -> Result<()> {
+        self.check()?;
+        if self.log.context().mode == Mode::ReadOnly {
+            return Ok(());
+        }
+        self.inner.partitions.iter().try_for_each(work)
+    }
+
+    /// Removes now what is over the topic's limits.
+    pub fn retain(&self) -> Result<()> {
+        self.check()?;
+        self.log.context().check_writable()?;
+        self.log.retain(&self.inner)
+    }
+
+    /// Changes the topic's configuration. The number of partitions is fixed.
+    pub fn configure(&self, options: &TopicOptions) -> Result<()> {
+        self.check()?;
+        self.log.configure(&self.inner, options)
+    }
+
+    /// The configuration in force.
+    pub fn options(&self) -> Result<TopicOptions> {
+        self.check()?;
+        Ok(self.inner.shared.options())
+    }
+
+    /// What can be counted of the topic.
+    pub fn stats(&self) -> Result<TopicStats> {
+        self.check()?;
+        self.refresh()?;
+        let mut sum = TopicStats {
+            partitions: self.inner.shared.partitions,
+            ..TopicStats::default()
+        };
+        for partition in &self.inner.partitions {
+            partition.add_stats(&mut sum);
+        }
+        Ok(sum)
+    }
+
+    /// What can be counted of a partition.
+    pub fn partition_stats(&self, partition: u32) -> Result<PartitionStats> {
+        self.check()?;
+        let partition = self.inner.partition(partition)?;
+        partition.refresh(&self.inner.shared.options())?;
+        Ok(partition.stats())
+    }
+
+    /// Opens a reader.
+    pub fn reader(&self, options: &ReaderOptions) -> Result<Reader> {
+        self.check()?;
+        self.refresh()?;
+        Reader::open(self.log.clone(), self.inner.clone(), options)
+    }
+
+    fn refresh(&self) -> Result<()> {
+        let options = self.inner.shared.options();
+        for partition in &self.inner.partitions {
+            partition.refresh(&options)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.log.context().check()?;
+        self.inner.shared.check()
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading everything again to see whether it is still what was written.
+
+use crate::block;
+use crate::error::{Error, Result};
+use crate::limits::SCAN_BYTES;
+use crate::log::Inner;
+use crate::meta::{self, Meta};
+use crate::names;
+use crate::partition::{Partition, View};
+use crate::report::{Damage, DamageKind};
+use crate::segment::header::ClockMark;
+use crate::segment::{footer, window, Fold, Header, Window};
+use crate::sys::OpenHow;
+use crate::topic;
+
+/// Reads every file of the log and tells each damage. Appends may go on meanwhile.
+pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
+    let sys = &*log.context().sys;
+    if !matches!(
+        meta::read(sys, block::Kind::Log, names::LOG)?,
+        Meta::Body(_, true)
+    ) {
+        tell(described("", DamageKind::Meta));
+    }
+    for topic in log.topics() {
+        let path = names::topic_file(&topic.shared.dir);
+        if !matches!(
+            meta::read(sys, block::Kind::Topic, &path)?,
+            Meta::Body(_, true)
+        ) {
+            tell(described(&topic.shared.name, DamageKind::Meta));
+        }
+        for partition in &topic.partitions {
+            verify_partition(log, &topic, partition, tell)?;
+        }
+    }
+    Ok(())
+}
+
+fn described(topic: &str, kind: DamageKind) -> Damage {
+    Damage {
+        kind,
+        topic: topic.to_owned(),
+        partition: 0,
+        segment: 0,
+        position: 0,
+        bytes: 0,
+        offset: 0,
+        offset_end: 0,
+    }
+}
+
+fn verify_partition(
+    log: &Inner,
+    topic: &topic::Inner,
+    partition: &Partition,
+    tell: &mut dyn FnMut(Damage),
+) -> Result<()> {
+    let (mut offset, _) = partition.bounds();
+    let mut expected = None;
+    while let Some(view) = partition.view_at(offset) {
+        log.context().check()?;
+        let place = |kind, position, bytes, offset, offset_end| Damage {
+            kind,
+            topic: topic.shared.name.clone(),
+            partition: partition.number,
+            segment: view.name.base,
+            position,
+            bytes,
+            offset,
+            offset_end,
+        };
+        if let Some(end) = expected.filter(|end| *end < view.name.base) {
+            tell(place(DamageKind::Missing, 0, 0, end, view.name.base));
+        }
+        verify_segment(
+            log,
+            partition,
+            &view,
+            &mut |kind, position, bytes, first, end| {
+                tell(place(kind, position, bytes, first, end));
+            },
+        )?;
+        if !view.sealed {
+            break;
+        }
+        offset = view.next_offset.max(offset.saturating_add(1));
+        expected = Some(view.next_offset);
+    }
+    Ok(())
+}
+
+fn verify_segment(
+    log: &Inner,
+    partition: &Partition,
+    view: &View,
+    tell: &mut dyn FnMut(DamageKind, u64, u64, u64, u64),
+) -> Result<()> {
+    if view.end == 0 {
+        // Nothing of it is written yet.
+        return Ok(());
+    }
+    let fail = |e| {
+        Error::io("the segment cannot be read", e)
+            .in_partition(partition.number)
+            .in_segment(view.name.base)
+    };
+    let path = partition.path(&view.name);
+    let file = match log.context().files.get(&path, OpenHow::Read) {
+        // Retention was faster.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(fail)?,
+    };
+    let start = partition.first_position();
+    let mut bytes = vec![0; usize::try_from(start.min(view.end)).unwrap_or(0)];
+    window::read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    if !Header::decode(&bytes).is_ok_and(|header| header.name == view.name) {
+        tell(
+            DamageKind::Header,
+            0,
+            bytes.len() as u64,
+            view.name.base,
+            view.name.base,
+        );
+    }
+    let mut window = Window::new(SCAN_BYTES);
+    window.set_file(file.clone());
+    let mut fold = Fold::new(view.place, ClockMark::default(), start, view.end);
+    let torn = fold
+        .run(&mut window, view.end, &mut |hole| {
+            tell(
+                DamageKind::Frame,
+                hole.position,
+                hole.bytes,
+                hole.offset,
+                hole.offset_end,
+            );
+        })
+        .map_err(fail)?;
+    let found = fold.summary.next_offset;
+    if torn != 0 {
+        let end = found.max(view.next_offset);
+        tell(DamageKind::TornTail, fold.end, torn, found, end);
+    }
+    if view.sealed {
+        let footer = footer::read(&*file, view.end, &view.place).map_err(fail)?;
+        if footer.is_none_or(|footer| footer.summary.next_offset < found) {
+            tell(DamageKind::Footer, fold.end, 0, found, found);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! The main path, on the real machine: append, read, reopen, retain, delete.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic,
+    reason = "test"
+)]
+
+use edgelog_core::*;
+use std::path::PathBuf;
+use std::time::Duration;
+
+struct Dir(PathBuf);
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let path = std::env::temp_dir().join(format!("edgelog-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Dir(path)
+    }
+    fn open(&self) -> Log {
+        Log::open(
+            &self.0,
+            &LogOptions {
+                mode: Mode::Exclusive,
+                ..LogOptions::default()
+            },
+        )
+        .unwrap()
+    }
+}
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn all(reader: &mut Reader) -> Vec<(u32, u64, Option<Vec<u8>>, Option<Vec<u8>>)> {
+    let mut out = Vec::new();
+    while reader
+        .read_with(7, &mut |r| {
+            out.push((
+                r.partition,
+                r.offset,
+                r.key.map(<[u8]>::to_vec),
+                r.value.map(<[u8]>::to_vec),
+            ))
+        })
+        .unwrap()
+        != 0
+    {}
+    out
+}
+
+#[test]
+fn records_come_back_in_every_way() {
+    let dir = Dir::new("ways");
+    for durability in [
+        Durability::Buffered,
+        Durability::Written,
+        Durability::Synced,
+    ] {
+        let log = dir.open();
+        let name = format!("../{durability:?}");
+        let options = TopicOptions {
+            segment_bytes: 4096,
+            ..TopicOptions::default()
+        };
+        let topic = log.topic(&name, Create::New, &options).unwrap();
+        let count = 500_u64;
+        for i in 0..count {
+            let (key, value) = (format!("k{:02}", i % 10), format!("value {i}"));
+            let headers = [Header {
+                name: b"n",
+                value: key.as_bytes(),
+            }];
+            let record = Record {
+                key: Some(key.as_bytes()),
+                value: (i % 50 != 49).then_some(value.as_bytes()),
+                headers: &headers[..(i % 2) as usize],
+                timestamp_ms: Some(1_000_000 + i * 10),
+                ..Record::default()
+            };
+            let at = topic.append(&record, Some(durability)).unwrap();
+            assert_eq!((at.partition, at.offset), (0, i));
+        }
+        topic.flush().unwrap();
+        let check = |topic: &Topic| {
+            let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+            let got = all(&mut reader);
+            assert_eq!(got.len(), 500);
+            for (i, (_, offset, key, value)) in got.iter().enumerate() {
+                assert_eq!(*offset, i as u64);
+                assert_eq!(key.as_deref(), Some(format!("k{:02}", i % 10).as_bytes()));
+                let expected = (i % 50 != 49).then(|| format!("value {i}").into_bytes());
+                assert_eq!(*value, expected);
+            }
+            let back = ReaderOptions {
+                direction: Direction::Backward,
+                start: Start::Latest,
+                ..ReaderOptions::default()
+            };
+            let mut turned = all(&mut topic.reader(&back).unwrap());
+            turned.reverse();
+            assert_eq!(turned, got);
+            let keyed = ReaderOptions {
+                key: Some(b"k03".to_vec()),
+                ..ReaderOptions::default()
+            };
+            let keyed = all(&mut topic.reader(&keyed).unwrap());
+            assert_eq!(keyed.len(), 50);
+            assert!(keyed.iter().all(|r| r.1 % 10 == 3));
+            for offset in [0, 1, 77, 499, 500, 600] {
+                let from = ReaderOptions {
+                    start: Start::Offset(offset),
+                    ..ReaderOptions::default()
+                };
+                assert_eq!(
+                    all(&mut topic.reader(&from).unwrap()),
+                    got[(offset as usize).min(500)..]
+                );
+                let from = ReaderOptions {
+                    direction: Direction::Backward,
+                    ..from
+                };
+                let mut turned = all(&mut topic.reader(&from).unwrap());
+                turned.reverse();
+                assert_eq!(turned, got[..(offset as usize + 1).min(500)]);
+                let time = ReaderOptions {
+                    start: Start::Time(1_000_000 + offset * 10 - 5),
+                    ..ReaderOptions::default()
+                };
+                assert_eq!(
+                    all(&mut topic.reader(&time).unwrap()),
+                    got[(offset as usize).min(500)..]
+                );
+            }
+            let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+            let newest = reader.latest(b"k09").unwrap().unwrap();
+            assert_eq!((newest.offset, newest.value), (499, None));
+            assert!(reader.latest(b"k").unwrap().is_none());
+            let first = reader.next().unwrap().unwrap();
+            assert_eq!((first.offset, first.headers.len()), (0, 0));
+            let second = reader.next().unwrap().unwrap();
+            assert_eq!(second.headers.iter().next().unwrap().value, b"k01");
+        };
+        check(&topic);
+        log.close().unwrap();
+        assert_eq!(topic.flush().unwrap_err().kind(), Kind::Closed);
+        let log = dir.open();
+        assert!(log.recovery().unwrap().is_empty());
+        assert!(log.verify().unwrap().is_empty());
+        let topic = log
+            .topic(&name, Create::Never, &TopicOptions::default())
+            .unwrap();
+        check(&topic);
+        let stats = topic.stats().unwrap();
+        assert!(stats.segments > 2 && stats.records == 500, "{stats:?}");
+        assert_eq!(
+            topic
+                .append(
+                    &Record {
+                        value: Some(b"x"),
+                        ..Record::default()
+                    },
+                    None
+                )
+                .unwrap()
+                .offset,
+            500
+        );
+    }
+}
+
+#[test]
+fn batches_partitions_and_waiting() {
+    let dir = Dir::new("batches");
+    let log = dir.open();
+    let options = TopicOptions {
+        partitions: 4,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::IfMissing, &options).unwrap();
+    let keys: Vec<_> = (0..100_u32).map(|i| i.to_be_bytes()).collect();
+    for key in &keys {
+        let records = [Record {
+            key: Some(key),
+            value: Some(b"v"),
+            ..Record::default()
+        }; 3];
+        let at = topic.append_batch(&records, None).unwrap();
+        assert_eq!(at.partition, partition_of(key, 4));
+    }
+    let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+    assert_eq!(all(&mut reader).len(), 300);
+    assert_eq!(
+        reader.wait(Some(Duration::from_millis(10))).unwrap(),
+        Wait::TimedOut
+    );
+    let control = reader.control();
+    let waiter = std::thread::spawn(move || {
+        let first = reader.wait(None).unwrap();
+        let got = all(&mut reader).len();
+        let second = reader.wait(None).unwrap();
+        let third = reader.wait(None).unwrap_err().kind();
+        (first, got, second, third)
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    topic
+        .append(
+            &Record {
+                value: Some(b"x"),
+                ..Record::default()
+            },
+            None,
+        )
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    control.wake();
+    std::thread::sleep(Duration::from_millis(50));
+    log.delete_topic("t").unwrap();
+    assert_eq!(
+        waiter.join().unwrap(),
+        (Wait::Data, 1, Wait::Woken, Kind::Deleted)
+    );
+    assert!(log.topic_names().unwrap().is_empty());
+}
+
+#[test]
+fn limits_hold_and_lingering_records_go_out() {
+    let dir = Dir::new("limits");
+    let log = dir.open();
+    let options = TopicOptions {
+        max_bytes: 32 * 1024,
+        segment_bytes: 4096,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::IfMissing, &options).unwrap();
+    let value = [7; 100];
+    for _ in 0..5000 {
+        topic
+            .append(
+                &Record {
+                    value: Some(&value),
+                    ..Record::default()
+                },
+                None,
+            )
+            .unwrap();
+        assert!(topic.stats().unwrap().bytes <= 32 * 1024 + 4096);
+    }
+    let stats = topic.partition_stats(0).unwrap();
+    assert_eq!(stats.next_offset, 5000);
+    assert!(stats.earliest_offset > 4500);
+    let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+    assert_eq!(all(&mut reader).len() as u64, 5000 - stats.earliest_offset);
+
+    let options = TopicOptions {
+        when_full: WhenFull::Reject,
+        ..options
+    };
+    topic.configure(&options).unwrap();
+    let full = loop {
+        match topic.append(
+            &Record {
+                value: Some(&value),
+                ..Record::default()
+            },
+            None,
+        ) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), Kind::Full);
+
+    let options = TopicOptions {
+        durability: Durability::Buffered,
+        linger_ms: 30,
+        ..TopicOptions::default()
+    };
+    let slow = log.topic("slow", Create::IfMissing, &options).unwrap();
+    slow.append(
+        &Record {
+            value: Some(b"x"),
+            ..Record::default()
+        },
+        None,
+    )
+    .unwrap();
+    let mut reader = slow.reader(&ReaderOptions::default()).unwrap();
+    assert!(reader.next().unwrap().is_none());
+    assert_eq!(
+        reader.wait(Some(Duration::from_secs(5))).unwrap(),
+        Wait::Data
+    );
+    assert_eq!(reader.next().unwrap().unwrap().value, Some(&b"x"[..]));
+}
+
+#[test]
+fn a_read_only_opener_follows_a_writer() {
+    let dir = Dir::new("follow");
+    let log = dir.open();
+    let options = TopicOptions {
+        segment_bytes: 2048,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::IfMissing, &options).unwrap();
+    let read_only = LogOptions {
+        mode: Mode::ReadOnly,
+        ..LogOptions::default()
+    };
+    let beside = Log::open(&dir.0, &read_only).unwrap();
+    let same = beside
+        .topic("t", Create::Never, &TopicOptions::default())
+        .unwrap();
+    let mut reader = same.reader(&ReaderOptions::default()).unwrap();
+    let mut seen = 0;
+    for i in 0..1000_u64 {
+        let value = i.to_be_bytes();
+        topic
+            .append(
+                &Record {
+                    value: Some(&value),
+                    ..Record::default()
+                },
+                None,
+            )
+            .unwrap();
+        if i % 37 == 0 {
+            let got = all(&mut reader);
+            seen += got.len() as u64;
+            assert_eq!(seen, i + 1);
+        }
+    }
+    let refused = same
+        .append(
+            &Record {
+                value: Some(b""),
+                ..Record::default()
+            },
+            None,
+        )
+        .unwrap_err();
+    assert_eq!(refused.kind(), Kind::ReadOnly);
+    let locked = Log::open(&dir.0, &LogOptions::default()).err().unwrap();
+    assert_eq!(
+        (locked.kind(), locked.process_id()),
+        (Kind::Locked, Some(std::process::id()))
+    );
+    assert_eq!(same.stats().unwrap().records, 1000);
+    assert!(beside.verify().unwrap().is_empty());
+}
