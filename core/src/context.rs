@@ -48,12 +48,19 @@ impl Context {
         }
     }
 
-    /// Fails when the log is closed or was carried through a fork.
+    /// Fails when the log was carried through a fork.
     #[inline]
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check_fork(&self) -> Result<()> {
         if self.is_forked() {
             return Err(forked());
         }
+        Ok(())
+    }
+
+    /// Fails when the log is closed or was carried through a fork.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_fork()?;
         if self.closed.load(Ordering::Acquire) {
             return Err(closed());
         }

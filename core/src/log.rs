@@ -149,6 +149,7 @@ impl Inner {
         };
         sys.unlink(&names::topic_file(dir)).map_err(fail)?;
         topic.shared.set_deleted();
+        topic.bar();
         sys.sync_dir(dir).map_err(fail)?;
         for name in topic.shared.list(&self.context)? {
             if !matches!(names::entry(&name), Entry::Foreign) {
@@ -198,6 +199,8 @@ impl Inner {
             }
         }
         self.context.set_closed();
+        // Whoever comes in behind the last flush must not add to the buffer.
+        self.topics().iter().for_each(|topic| topic.bar());
         let flushed = self.flush(Partition::flush_last);
         if self.context.mode != Mode::ReadOnly {
             self.write_checkpoints(&open.checkpoints);

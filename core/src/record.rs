@@ -134,30 +134,48 @@ const KNOWN: u8 = HAS_KEY | HAS_VALUE | HAS_HEADERS | HAS_TIME | HAS_SKIP;
 
 /// Bytes that a record takes around its key, value and headers, at most.
 const AROUND_BYTES_MAX: usize = 32;
+/// Bytes that a header takes around its name and value, at most.
+const AROUND_HEADER_BYTES_MAX: usize = 2 * varint::VARINT_BYTES_MAX;
+/// Lengths below take one byte.
+const SHORT: usize = 0x80;
+
+/// What a record takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Size {
+    /// Key, value and headers.
+    pub payload: usize,
+    /// An upper bound of its bytes in a frame.
+    pub bound: usize,
+}
 
 impl Record<'_> {
-    /// An upper bound of the record's bytes in a frame, or why it cannot be one.
+    /// The record's size, or why it cannot be one.
     #[inline]
-    pub(crate) fn size_bound(&self) -> Result<usize> {
+    pub(crate) fn size(&self) -> Result<Size> {
         let key = self.key.map_or(0, <[u8]>::len);
         let value = self.value.map_or(0, <[u8]>::len);
         if key > KEY_BYTES_MAX {
             return Err(too_large("key", key, KEY_BYTES_MAX));
         }
         if self.value.is_none() && self.key.is_none() {
-            return Err(Error::invalid("a record without a value needs a key"));
+            return Err(no_key());
         }
-        let mut bound = key.saturating_add(value).saturating_add(AROUND_BYTES_MAX);
+        let mut payload = key.saturating_add(value);
+        let mut around = AROUND_BYTES_MAX;
         if !self.headers.is_empty() {
-            bound = bound.saturating_add(self.headers_bound()?);
+            let headers = self.headers_payload()?;
+            payload = payload.saturating_add(headers);
+            let each = self.headers.len().saturating_mul(AROUND_HEADER_BYTES_MAX);
+            around = around.saturating_add(each);
         }
+        let bound = payload.saturating_add(around);
         if bound > FRAME_BYTES_MAX {
             return Err(too_large("record", bound, FRAME_BYTES_MAX));
         }
-        Ok(bound)
+        Ok(Size { payload, bound })
     }
 
-    fn headers_bound(&self) -> Result<usize> {
+    fn headers_payload(&self) -> Result<usize> {
         if self.headers.len() > HEADERS_MAX {
             let text = format!("{} headers, at most {HEADERS_MAX}", self.headers.len());
             return Err(Error::new(Kind::TooLarge, text));
@@ -165,7 +183,6 @@ impl Record<'_> {
         Ok(self.headers.iter().fold(0, |sum: usize, header| {
             sum.saturating_add(header.name.len())
                 .saturating_add(header.value.len())
-                .saturating_add(2_usize.saturating_mul(varint::VARINT_BYTES_MAX))
         }))
     }
 
@@ -173,40 +190,44 @@ impl Record<'_> {
     /// of offsets left out before it.
     #[inline]
     pub(crate) fn encode(&self, out: &mut Vec<u8>, time_delta: i64, skip: u64) {
-        let mut attributes = 0;
-        if self.key.is_some() {
-            attributes |= HAS_KEY;
+        match (self.key, self.value) {
+            // Most records are small and come within the millisecond of their frame's first.
+            (Some(key), Some(value))
+                if key.len() < SHORT
+                    && value.len() < SHORT
+                    && self.headers.is_empty()
+                    && time_delta == 0
+                    && skip == 0 =>
+            {
+                let lengths = [HAS_KEY | HAS_VALUE, key.len() as u8, value.len() as u8];
+                out.extend_from_slice(&lengths);
+                out.extend_from_slice(key);
+                out.extend_from_slice(value);
+            }
+            _ => self.encode_any(out, time_delta, skip),
         }
-        if self.value.is_some() {
-            attributes |= HAS_VALUE;
-        }
-        if !self.headers.is_empty() {
-            attributes |= HAS_HEADERS;
-        }
-        if time_delta != 0 {
-            attributes |= HAS_TIME;
-        }
-        if skip != 0 {
-            attributes |= HAS_SKIP;
-        }
-        out.push(attributes);
+    }
+
+    fn encode_any(&self, out: &mut Vec<u8>, time_delta: i64, skip: u64) {
+        let flag = |flag: u8, is: bool| if is { flag } else { 0 };
+        out.push(
+            flag(HAS_KEY, self.key.is_some())
+                | flag(HAS_VALUE, self.value.is_some())
+                | flag(HAS_HEADERS, !self.headers.is_empty())
+                | flag(HAS_TIME, time_delta != 0)
+                | flag(HAS_SKIP, skip != 0),
+        );
         if time_delta != 0 {
             varint::put_signed(out, time_delta);
         }
         if skip != 0 {
             varint::put(out, skip);
         }
-        if let Some(key) = self.key {
-            varint::put(out, key.len() as u64);
+        for part in [self.key, self.value].into_iter().flatten() {
+            varint::put(out, part.len() as u64);
         }
-        if let Some(value) = self.value {
-            varint::put(out, value.len() as u64);
-        }
-        if let Some(key) = self.key {
-            out.extend_from_slice(key);
-        }
-        if let Some(value) = self.value {
-            out.extend_from_slice(value);
+        for part in [self.key, self.value].into_iter().flatten() {
+            out.extend_from_slice(part);
         }
         if !self.headers.is_empty() {
             varint::put(out, self.headers.len() as u64);
@@ -218,6 +239,11 @@ impl Record<'_> {
             }
         }
     }
+}
+
+#[cold]
+fn no_key() -> Error {
+    Error::invalid("a record without a value needs a key")
 }
 
 #[cold]
@@ -322,7 +348,7 @@ mod tests {
                     };
                     let mut out = Vec::new();
                     record.encode(&mut out, -7, 3);
-                    assert!(out.len() <= record.size_bound().unwrap());
+                    assert!(out.len() <= record.size().unwrap().bound);
                     let mut input = Input::new(&out);
                     let back = decode(&mut input).unwrap();
                     assert!(input.is_empty());
@@ -340,7 +366,7 @@ mod tests {
 
     #[test]
     fn limits_are_errors() {
-        let kind = |record: Record<'_>| record.size_bound().unwrap_err().kind();
+        let kind = |record: Record<'_>| record.size().unwrap_err().kind();
         assert_eq!(kind(Record::default()), Kind::Invalid);
         let key = vec![0; KEY_BYTES_MAX + 1];
         assert_eq!(
@@ -354,7 +380,7 @@ mod tests {
             key: Some(&key[1..]),
             ..Record::default()
         }
-        .size_bound()
+        .size()
         .is_ok());
         let value = vec![0; FRAME_BYTES_MAX];
         assert_eq!(

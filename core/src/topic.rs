@@ -12,7 +12,6 @@ use crate::record::{partition_of, Position, Record};
 use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::wake::Waiters;
 use parking_lot::{Mutex, RwLock};
-use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -150,13 +149,15 @@ impl Inner {
         }
     }
 
-    /// The partition of a batch.
+    /// Lets no change in any more.
+    pub(crate) fn bar(&self) {
+        self.partitions.iter().for_each(Partition::bar);
+    }
+
+    /// The partition of a record.
     #[inline]
-    fn choose(&self, records: &[Record<'_>]) -> Result<&Partition> {
-        let Some(first) = records.first() else {
-            return Err(Error::invalid("a batch needs at least one record"));
-        };
-        let number = match (first.partition, first.key) {
+    fn choose(&self, record: &Record<'_>) -> u32 {
+        match (record.partition, record.key) {
             (Some(partition), _) => partition,
             (None, _) if self.shared.partitions == 1 => 0,
             (None, Some(key)) => partition_of(key, self.shared.partitions),
@@ -164,27 +165,28 @@ impl Inner {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
                 turn.checked_rem(self.shared.partitions).unwrap_or(0)
             }
-        };
-        if records.len() > 1 {
-            self.check_together(records, first.partition.is_some(), number)?;
         }
-        self.partition(number)
     }
 
-    /// A batch is atomic, so all of it goes to one partition.
-    fn check_together(&self, records: &[Record<'_>], explicit: bool, number: u32) -> Result<()> {
+    /// The partition of a batch: it is atomic, so all of it goes to one.
+    fn choose_for_all(&self, records: &[Record<'_>]) -> Result<u32> {
+        let Some(first) = records.first() else {
+            return Err(Error::invalid("a batch needs at least one record"));
+        };
+        let number = self.choose(first);
+        let by_key = first.partition.is_none() && self.shared.partitions > 1;
         for record in records {
             let own = match (record.partition, record.key) {
-                (Some(partition), _) => Some(partition),
-                (None, Some(key)) if !explicit => Some(partition_of(key, self.shared.partitions)),
-                _ => None,
+                (Some(partition), _) => partition,
+                (None, Some(key)) if by_key => partition_of(key, self.shared.partitions),
+                _ => continue,
             };
-            if own.is_some_and(|own| own != number) {
+            if own != number {
                 let text = "a batch is atomic: all its records must go to one partition";
                 return Err(Error::invalid(text).in_partition(number));
             }
         }
-        Ok(())
+        Ok(number)
     }
 
     pub(crate) fn partition(&self, number: u32) -> Result<&Partition> {
@@ -222,7 +224,10 @@ impl Topic {
     /// that fails has used no offset.
     #[inline]
     pub fn append(&self, record: &Record<'_>, durability: Option<Durability>) -> Result<Position> {
-        self.append_batch(slice::from_ref(record), durability)
+        let partition = self.inner.partition(self.inner.choose(record))?;
+        self.with_room(partition, durability, |durability, room| {
+            partition.append(record, durability, room)
+        })
     }
 
     /// Appends records to one partition, all or none of them, and answers where the first is; the
@@ -232,11 +237,24 @@ impl Topic {
         records: &[Record<'_>],
         durability: Option<Durability>,
     ) -> Result<Position> {
-        let partition = self.inner.choose(records)?;
+        let partition = self.inner.partition(self.inner.choose_for_all(records)?)?;
+        self.with_room(partition, durability, |durability, room| {
+            partition.append_batch(records, durability, room)
+        })
+    }
+
+    /// Appends, and again when there had to be room first.
+    #[inline]
+    fn with_room(
+        &self,
+        partition: &Partition,
+        durability: Option<Durability>,
+        append: impl Fn(Durability, Room) -> Result<Appended>,
+    ) -> Result<Position> {
         let durability = durability.unwrap_or_else(|| self.inner.shared.durability());
         let mut room = Room::Check;
         loop {
-            match partition.append(records, durability, room)? {
+            match append(durability, room)? {
                 Appended::At(offset) => {
                     return Ok(Position {
                         partition: partition.number,

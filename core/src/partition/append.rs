@@ -1,19 +1,19 @@
 //! From a record to the file: admit, encode into the active segment, hand to the system.
 
-use super::{Partition, Sealed, State};
+use super::{Limits, Partition, Sealed, State};
 use crate::context::plausible;
 use crate::error::{Error, Kind, Result};
 use crate::frame::RECORDS_HEAD_BYTES_MAX;
-use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX};
+use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX, INDEX_STEP_BYTES_MIN};
 use crate::names::SegmentName;
 use crate::options::Durability;
-use crate::record::Record;
-use crate::segment::footer::FOOTER_BYTES_MAX;
+use crate::record::{Record, Size};
 use crate::segment::writer::Stamp;
 use crate::segment::Writer;
 use crate::segment::{header, Header};
 use crate::sys::OpenHow;
 use parking_lot::MutexGuard;
+use std::slice;
 
 /// Whether the topic's room is to be looked at before a new segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(crate) enum Appended {
     NeedsRoom(u64),
 }
 
-/// An upper bound of what records take in one frame's body.
-fn frame_bound(records: &[Record<'_>]) -> Result<usize> {
+/// What a batch takes in one frame.
+fn batch_size(records: &[Record<'_>]) -> Result<Size> {
     if records.len() > BATCH_RECORDS_MAX {
         let text = format!(
             "batch of {} records, at most {BATCH_RECORDS_MAX}",
@@ -39,43 +39,74 @@ fn frame_bound(records: &[Record<'_>]) -> Result<usize> {
         );
         return Err(Error::new(Kind::TooLarge, text));
     }
-    let mut bound = RECORDS_HEAD_BYTES_MAX;
+    let mut sum = Size::default();
     for record in records {
-        bound = bound.saturating_add(record.size_bound()?);
+        let size = record.size()?;
+        sum.payload = sum.payload.saturating_add(size.payload);
+        sum.bound = sum.bound.saturating_add(size.bound);
     }
-    if bound > FRAME_BYTES_MAX {
-        let text = format!("batch of {bound} bytes, at most {FRAME_BYTES_MAX}");
-        return Err(Error::new(Kind::TooLarge, text));
-    }
-    Ok(bound)
+    Ok(sum)
 }
 
 impl Partition {
-    /// Appends records as one atomic batch; a single one may share its frame with others as long
-    /// as it is only buffered. Fails without having used an offset.
+    /// Appends one record; while it is only buffered it may share its frame with others. Fails
+    /// without having used an offset.
     pub(crate) fn append(
+        &self,
+        record: &Record<'_>,
+        durability: Durability,
+        room: Room,
+    ) -> Result<Appended> {
+        if durability != Durability::Buffered {
+            return self.append_batch(slice::from_ref(record), durability, room);
+        }
+        let size = record.size()?;
+        let wall_ms = self.context.sys.wall_ms();
+        let trusted = record.timestamp_ms.is_some() || plausible(wall_ms);
+        let timestamp_ms = record.timestamp_ms.unwrap_or(wall_ms);
+        let mut state = self.enter()?;
+        if let Some(writer) = &mut state.active {
+            if writer.gathers(size.bound, trusted) {
+                let offset = writer.push(record, timestamp_ms);
+                state.counters.count(1, size);
+                return Ok(Appended::At(offset));
+            }
+        }
+        let bound = framed(size.bound)?;
+        if let Some(needs_room) = self.admit(&mut state, bound, room)? {
+            return Ok(needs_room);
+        }
+        let run_s = self.make_ready(&mut state, bound)?;
+        let buffer_bytes = state.limits.buffer_bytes;
+        let end = state.rotates_at();
+        let Some(writer) = &mut state.active else {
+            return Err(no_active());
+        };
+        writer.start_frame(Stamp { wall_ms, trusted }, run_s);
+        writer.gather_within(buffer_bytes, end);
+        let offset = writer.push(record, timestamp_ms);
+        state.counters.count(1, size);
+        self.note_buffered(state);
+        Ok(Appended::At(offset))
+    }
+
+    /// Appends records as one atomic batch, in a frame of their own. Fails without having used an
+    /// offset.
+    pub(crate) fn append_batch(
         &self,
         records: &[Record<'_>],
         durability: Durability,
         room: Room,
     ) -> Result<Appended> {
-        let bound = frame_bound(records)?;
+        let size = batch_size(records)?;
+        let bound = framed(size.bound)?;
         let mut state = self.enter()?;
-        if state.is_due_to_rotate(bound) {
-            let needed = state.limits.segment_bytes.max(bound as u64);
-            if room == Room::Check && self.topic.lacks_room(&self.context, needed) {
-                return Ok(Appended::NeedsRoom(needed));
-            }
-            self.rotate(&mut state)?;
+        if let Some(needs_room) = self.admit(&mut state, bound, room)? {
+            return Ok(needs_room);
         }
         let first = state.next_offset();
-        match records {
-            [record] if durability == Durability::Buffered => {
-                self.gather(&mut state, record, bound)?;
-            }
-            _ => self.batch(&mut state, records, bound, durability)?,
-        }
-        state.counters.count(records);
+        self.batch(&mut state, records, bound, durability)?;
+        state.counters.count(records.len(), size);
         let next = state.next_offset();
         match durability {
             Durability::Buffered => self.note_buffered(state),
@@ -89,22 +120,16 @@ impl Partition {
         Ok(Appended::At(first))
     }
 
-    /// A buffered record joins the frame that is being filled.
-    #[inline]
-    fn gather(&self, state: &mut State, record: &Record<'_>, bound: usize) -> Result<()> {
-        let wall_ms = self.context.sys.wall_ms();
-        let trusted = record.timestamp_ms.is_some() || plausible(wall_ms);
-        self.make_way(state, bound)?;
-        let Some(writer) = &state.active else {
-            return Err(no_active());
-        };
-        if writer.starts_frame(bound, trusted) {
-            self.start_frame(state, Stamp { wall_ms, trusted })?;
+    /// Sees to an active segment that has a place for so much more.
+    fn admit(&self, state: &mut State, bound: usize, room: Room) -> Result<Option<Appended>> {
+        if state.is_due_to_rotate(bound) {
+            let needed = state.limits.segment_bytes.max(bound as u64);
+            if room == Room::Check && self.topic.lacks_room(&self.context, needed) {
+                return Ok(Some(Appended::NeedsRoom(needed)));
+            }
+            self.rotate(state)?;
         }
-        if let Some(writer) = &mut state.active {
-            writer.push(record, record.timestamp_ms.unwrap_or(wall_ms));
-        }
-        Ok(())
+        Ok(None)
     }
 
     /// Records of one frame of their own.
@@ -118,15 +143,12 @@ impl Partition {
         let wall_ms = self.context.sys.wall_ms();
         let trusted =
             plausible(wall_ms) || records.iter().all(|record| record.timestamp_ms.is_some());
-        self.make_way(state, bound)?;
+        let run_s = self.make_ready(state, bound)?;
         let Some(writer) = &mut state.active else {
             return Err(no_active());
         };
         let mark = writer.mark();
-        self.start_frame(state, Stamp { wall_ms, trusted })?;
-        let Some(writer) = &mut state.active else {
-            return Err(no_active());
-        };
+        writer.start_frame(Stamp { wall_ms, trusted }, run_s);
         for record in records {
             writer.push(record, record.timestamp_ms.unwrap_or(wall_ms));
         }
@@ -147,37 +169,30 @@ impl Partition {
         written
     }
 
-    /// Writes out what waits when this much more would not fit into the buffer.
-    #[inline]
-    fn make_way(&self, state: &mut State, bound: usize) -> Result<()> {
-        let Some(writer) = &state.active else {
-            return Err(no_active());
-        };
-        let waiting = writer.waiting_bytes();
-        if waiting != 0 && waiting.saturating_add(bound) > state.limits.buffer_bytes {
-            self.write_out(state)?;
-        }
-        Ok(())
-    }
-
-    fn start_frame(&self, state: &mut State, stamp: Stamp) -> Result<()> {
+    /// Makes the active segment ready for another frame: what waits goes out when it has waited
+    /// long enough or the new frame would not fit beside it, and the segment learns of this boot.
+    /// Answers the running time in seconds.
+    fn make_ready(&self, state: &mut State, bound: usize) -> Result<u64> {
         let clock = self.context.clock_mark();
-        let lingering = state
-            .buffered_since_ms
-            .is_some_and(|since| clock.boot_ms.saturating_sub(since) >= state.limits.linger_ms);
-        if lingering {
+        let Limits {
+            buffer_bytes,
+            linger_ms,
+            ..
+        } = state.limits;
+        let since = state.buffered_since_ms;
+        let lingers = since.is_some_and(|ms| clock.boot_ms.saturating_sub(ms) >= linger_ms);
+        let waiting = state.active.as_ref().map_or(0, Writer::waiting_bytes);
+        if waiting != 0 && (lingers || waiting.saturating_add(bound) > buffer_bytes) {
             self.write_out(state)?;
         }
         let Some(writer) = &mut state.active else {
             return Err(no_active());
         };
-        // A segment that an earlier boot began does not tell how this boot's clock relates.
         if state.clock.boot_id != clock.boot_id && clock.boot_id != 0 {
             writer.push_clock(&clock);
             state.clock = clock;
         }
-        writer.start_frame(stamp, clock.run_ms / 1000);
-        Ok(())
+        Ok(clock.run_ms / 1000)
     }
 
     fn note_buffered(&self, mut state: MutexGuard<'_, State>) {
@@ -367,16 +382,16 @@ impl State {
         let Some(writer) = &self.active else {
             return true;
         };
-        if writer.summary.records == 0 {
-            return false;
-        }
-        let size = writer.end().saturating_add(bound as u64);
-        // The footer's real size is close to the index's: small beside a segment of any size.
-        let footer = (writer.index.entries().len() as u64)
-            .saturating_mul(16)
-            .saturating_add(64);
-        debug_assert!(footer <= FOOTER_BYTES_MAX as u64);
-        size.saturating_add(footer) > self.limits.segment_bytes
+        let end = writer.end().saturating_add(bound as u64);
+        writer.summary.records != 0 && end > self.rotates_at()
+    }
+
+    /// Where in its file the active segment has to end so that its footer fits behind: the
+    /// footer is little more than its index, which has an entry for every few KiB.
+    fn rotates_at(&self) -> u64 {
+        let segment_bytes = self.limits.segment_bytes;
+        let entries = (segment_bytes / INDEX_STEP_BYTES_MIN).min(256);
+        segment_bytes.saturating_sub(entries.saturating_mul(16).saturating_add(64))
     }
 
     /// Whether anything but a new segment's header waits to be written.
@@ -389,19 +404,28 @@ impl State {
 
 impl super::Counters {
     #[inline]
-    fn count(&mut self, records: &[Record<'_>]) {
-        self.appended_records = self.appended_records.saturating_add(records.len() as u64);
-        let bytes = records.iter().fold(0_u64, |sum, record| {
-            let headers = record.headers.iter().fold(0_usize, |sum, header| {
-                sum.saturating_add(header.name.len())
-                    .saturating_add(header.value.len())
-            });
-            sum.saturating_add(record.key.map_or(0, <[u8]>::len) as u64)
-                .saturating_add(record.value.map_or(0, <[u8]>::len) as u64)
-                .saturating_add(headers as u64)
-        });
-        self.appended_bytes = self.appended_bytes.saturating_add(bytes);
+    fn count(&mut self, records: usize, size: Size) {
+        self.appended_records = self.appended_records.saturating_add(records as u64);
+        self.appended_bytes = self.appended_bytes.saturating_add(size.payload as u64);
     }
+}
+
+/// The bound of a frame whose records have this bound.
+#[inline]
+fn framed(records: usize) -> Result<usize> {
+    let bound = records.saturating_add(RECORDS_HEAD_BYTES_MAX);
+    if bound > FRAME_BYTES_MAX {
+        return Err(over_frame(bound));
+    }
+    Ok(bound)
+}
+
+#[cold]
+fn over_frame(bound: usize) -> Error {
+    Error::new(
+        Kind::TooLarge,
+        format!("frame of {bound} bytes, at most {FRAME_BYTES_MAX}"),
+    )
 }
 
 /// Bytes that a segment takes before its first frame.

@@ -89,6 +89,8 @@ pub(crate) struct State {
     names_dirty: bool,
     /// A sync failed.
     poisoned: bool,
+    /// No change may come in any more: closed, deleted, poisoned, or open for reading only.
+    barred: bool,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
     clock: ClockMark,
     limits: Limits,
@@ -184,15 +186,30 @@ impl Partition {
     #[inline]
     fn enter(&self) -> Result<MutexGuard<'_, State>> {
         // In a forked child the lock may be held for ever by a thread that is not there.
-        self.context.check_writable()?;
+        self.context.check_fork()?;
         let state = self.state.lock();
-        // Whoever comes in behind the last flush of a close must not add to the buffer.
-        self.context.check()?;
-        self.topic.check()?;
-        if state.poisoned {
-            return Err(self.poisoned());
+        if state.barred {
+            return Err(self.why_barred(&state));
         }
         Ok(state)
+    }
+
+    /// From here on no change comes in: the log was closed, or the topic deleted.
+    pub(crate) fn bar(&self) {
+        self.state.lock().barred = true;
+    }
+
+    #[cold]
+    fn why_barred(&self, state: &State) -> Error {
+        let known = self
+            .context
+            .check_writable()
+            .and_then(|()| self.topic.check());
+        match known {
+            Err(error) => error,
+            Ok(()) if state.poisoned => self.poisoned(),
+            Ok(()) => crate::context::closed(),
+        }
     }
 
     #[cold]

@@ -71,7 +71,20 @@ impl Recovery<'_> {
         checkpoint: Watermarks,
     ) -> Result<State> {
         names.sort_unstable_by_key(|name| (name.base, std::cmp::Reverse(name.generation)));
-        let names = self.without_replaced(names)?;
+        let mut names = self.without_replaced(names)?;
+        let mut promised = checkpoint.next_offset;
+        let mut last = None;
+        while let Some(name) = names.last() {
+            let looked = self.look(*name, true)?;
+            if !looked.stillborn {
+                last = Some(looked);
+                break;
+            }
+            // Its name still tells which offsets had been given out before it was begun.
+            promised = promised.max(name.base);
+            self.remove_stillborn(&looked);
+            names.pop();
+        }
         let mut sealed = VecDeque::new();
         let mut active = None;
         let mut clock = ClockMark::default();
@@ -79,15 +92,12 @@ impl Recovery<'_> {
         let mut damaged_bytes = 0_u64;
         let mut rest = names.into_iter().peekable();
         while let Some(name) = rest.next() {
-            let looked = self.look(name, rest.peek().is_none())?;
-            if looked.stillborn && rest.peek().is_none() {
-                self.remove_stillborn(&looked);
-                // The one before it may be the active segment after all.
-                if let Some(last) = sealed.pop_back() {
-                    active = self.reopen(last)?;
-                }
-                continue;
-            }
+            let is_last = rest.peek().is_none();
+            let looked = match last.take_if(|_| is_last) {
+                Some(looked) => looked,
+                None => self.look(name, false)?,
+            };
+
             if let Some(header) = &looked.header {
                 clock = header.clock;
             }
@@ -99,8 +109,16 @@ impl Recovery<'_> {
             }
             damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
             next_offset = next_offset.max(looked.fold.summary.next_offset);
-            let is_last = rest.peek().is_none();
-            if is_last && !looked.footer && looked.header.is_some() {
+            if is_last && !looked.footer && looked.fold.sealed && looked.torn != 0 {
+                // Sealed, and something was added behind the footer: without it, it is whole.
+                self.cut_tail(&looked);
+                let (summary, bytes) = (looked.fold.summary, looked.fold.end);
+                sealed.push_back(Sealed {
+                    name,
+                    summary,
+                    bytes,
+                });
+            } else if is_last && !looked.footer && looked.header.is_some() {
                 self.cut_tail(&looked);
                 let path = name.path(&self.topic.dir);
                 active = Some(Writer::resume(name, path, looked.fold));
@@ -110,14 +128,14 @@ impl Recovery<'_> {
                 sealed.push_back(segment);
             }
         }
-        if checkpoint.next_offset > next_offset {
+        if promised > next_offset {
             let name = SegmentName {
                 partition,
                 base: next_offset,
                 generation: 0,
             };
-            self.missing(&name, next_offset, checkpoint.next_offset);
-            next_offset = checkpoint.next_offset;
+            self.missing(&name, next_offset, promised);
+            next_offset = promised;
             if let Some(writer) = &mut active {
                 writer.skip_to(next_offset);
             }
@@ -136,6 +154,7 @@ impl Recovery<'_> {
             },
             names_dirty: !survived && checkpoint.durable < next_offset,
             poisoned: false,
+            barred: !self.is_writable(),
             clock,
             limits: Limits::of(self.options),
             buffered_since_ms: None,
@@ -278,23 +297,6 @@ impl Recovery<'_> {
             looked.name.base,
             0,
         );
-    }
-
-    /// A segment that was taken for sealed is the last one: without a footer it goes on.
-    fn reopen(&mut self, last: Sealed) -> Result<Option<Writer>> {
-        let looked = self.look(last.name, true)?;
-        // Its footer is not to be written after all.
-        let path = last.name.path(&self.topic.dir);
-        self.repairs
-            .retain(|r| !matches!(r, Repair::Footer { path: p, .. } if *p == path));
-        self.report.retain(|d| {
-            d.kind != DamageKind::Footer
-                || d.segment != last.name.base
-                || d.partition != last.name.partition
-                || d.topic != self.topic.name
-        });
-        self.cut_tail(&looked);
-        Ok(Some(Writer::resume(last.name, path, looked.fold)))
     }
 
     fn cut_tail(&mut self, looked: &Looked) {

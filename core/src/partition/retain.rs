@@ -1,6 +1,6 @@
 //! The oldest segments go: whole files, by unlinking them, which needs no room.
 
-use super::{Partition, State};
+use super::{Partition, Sealed, State};
 use crate::error::Result;
 use crate::options::TopicOptions;
 
@@ -13,11 +13,20 @@ pub(crate) struct Oldest {
     pub records: u64,
 }
 
+impl State {
+    /// The oldest segment, if it may go. The last file of a partition stays: its offsets tell
+    /// which come next.
+    fn droppable(&self) -> Option<&Sealed> {
+        let is_last_file = self.sealed.len() == 1 && !self.created;
+        self.sealed.front().filter(|_| !is_last_file)
+    }
+}
+
 impl Partition {
     /// The oldest sealed segment, if there is one.
     pub(crate) fn oldest(&self) -> Option<Oldest> {
         let state = self.state.lock();
-        state.sealed.front().map(|segment| Oldest {
+        state.droppable().map(|segment| Oldest {
             run_last_s: segment.summary.run_last_s,
             bytes: segment.bytes,
             records: segment.summary.records,
@@ -31,7 +40,7 @@ impl Partition {
     }
 
     fn drop_front(&self, state: &mut State) -> Result<bool> {
-        let Some(oldest) = state.sealed.front().cloned() else {
+        let Some(oldest) = state.droppable().cloned() else {
             return Ok(false);
         };
         let path = oldest.name.path(&self.topic.dir);
@@ -60,7 +69,7 @@ impl Partition {
         }
         let run_ms = self.context.run_ms();
         let mut state = self.state.lock();
-        while let Some(oldest) = state.sealed.front() {
+        while let Some(oldest) = state.droppable() {
             // The last record came within the second that ends here.
             let last_ms = oldest
                 .summary

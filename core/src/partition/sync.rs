@@ -128,6 +128,7 @@ impl Partition {
                 // After a failed sync the system may have dropped the data and forgotten that it
                 // did: nothing that is written from here on could be trusted.
                 state.poisoned = true;
+                state.barred = true;
                 Err(error)
             }
         }

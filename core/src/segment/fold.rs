@@ -64,12 +64,14 @@ impl Fold {
                 Step::Damage { bytes, offsets } => (bytes, offsets),
                 Step::Frame(frame) => {
                     let size = frame.size() as u64;
-                    let before = self.summary.next_offset;
                     match self.frame(&frame, position) {
                         Some(first) => {
-                            if let Some(mut done) = hole.take() {
-                                done.offset_end = first.unwrap_or(before).max(before);
-                                holes(done);
+                            // Only what has offsets tells where the hole ends.
+                            if let Some(first) = first {
+                                if let Some(mut done) = hole.take() {
+                                    done.offset_end = first;
+                                    holes(done);
+                                }
                             }
                             self.end = position.saturating_add(size);
                             continue;
@@ -97,16 +99,17 @@ impl Fold {
         }
     }
 
-    /// Folds one frame: the first offset of a records frame, or `None` when its content is
-    /// nonsense or goes back over offsets that were there before.
+    /// Folds one frame: the first offset behind whatever was before it, where the frame tells one;
+    /// `None` when its content is nonsense or goes back over offsets that were there before.
     fn frame(&mut self, frame: &Frame<'_>, position: u64) -> Option<Option<u64>> {
         match frame.kind {
             Kind::Footer => {
                 // Its numbers are what was folded, but for what damage took away.
                 let found = footer::decode(frame, &self.place)?;
-                self.summary.next_offset = self.summary.next_offset.max(found.summary.next_offset);
+                let next_offset = self.summary.next_offset.max(found.summary.next_offset);
+                self.summary.next_offset = next_offset;
                 self.sealed = true;
-                Some(None)
+                Some(Some(next_offset))
             }
             Kind::Clock => {
                 self.clock = decode_clock(frame.body)?;

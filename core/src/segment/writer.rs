@@ -26,7 +26,9 @@ struct Open {
     start: usize,
     wall_ms: u64,
     trusted: bool,
-    next_offset: u64,
+    time_max_ms: u64,
+    /// Where in the waiting bytes the frame has to end at the latest, to take another record.
+    gather_end: usize,
 }
 
 /// A state to go back to when a write fails.
@@ -140,19 +142,21 @@ impl Writer {
         self.waiting.len()
     }
 
-    /// Whether the next record starts a frame.
+    /// Whether the frame that is being filled takes another record of this size.
     #[inline]
-    pub(crate) fn starts_frame(&self, bound: usize, trusted: bool) -> bool {
-        match &self.open {
-            None => true,
-            Some(open) => {
-                let size = self
-                    .waiting
-                    .len()
-                    .saturating_sub(open.start)
-                    .saturating_add(bound);
-                open.trusted != trusted || size > GATHER_BYTES
-            }
+    pub(crate) fn gathers(&self, bound: usize, trusted: bool) -> bool {
+        self.open.is_some_and(|open| {
+            open.trusted == trusted && self.waiting.len().saturating_add(bound) <= open.gather_end
+        })
+    }
+
+    /// Lets the frame that was just started gather records: up to a page, and not over the
+    /// buffer or this end of the file.
+    pub(crate) fn gather_within(&mut self, buffer_bytes: usize, file_end: u64) {
+        let in_file = usize::try_from(file_end.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        if let Some(open) = &mut self.open {
+            let page = open.start.saturating_add(GATHER_BYTES);
+            open.gather_end = page.min(buffer_bytes).min(in_file);
         }
     }
 
@@ -178,22 +182,24 @@ impl Writer {
             start,
             wall_ms,
             trusted,
-            next_offset,
+            time_max_ms: 0,
+            gather_end: 0,
         });
     }
 
-    /// Adds a record to the frame that is being filled.
+    /// Adds a record to the frame that is being filled and answers its offset.
     #[inline]
-    pub(crate) fn push(&mut self, record: &Record<'_>, timestamp_ms: u64) {
-        let Some(open) = &mut self.open else { return };
+    pub(crate) fn push(&mut self, record: &Record<'_>, timestamp_ms: u64) -> u64 {
         let offset = self.summary.next_offset;
+        let Some(open) = &mut self.open else {
+            return offset;
+        };
         let delta = (timestamp_ms as i64).wrapping_sub(open.wall_ms as i64);
-        let skip = offset.saturating_sub(open.next_offset);
-        record.encode(&mut self.waiting, delta, skip);
+        record.encode(&mut self.waiting, delta, 0);
         self.summary
             .add(offset, timestamp_ms, record.value.is_none());
-        open.next_offset = self.summary.next_offset;
-        self.index.time(timestamp_ms);
+        open.time_max_ms = open.time_max_ms.max(timestamp_ms);
+        offset
     }
 
     /// Bytes of the body of the frame that is being filled.
@@ -210,6 +216,7 @@ impl Writer {
     #[inline]
     pub(crate) fn close_frame(&mut self) {
         let Some(open) = self.open.take() else { return };
+        self.index.time(open.time_max_ms);
         debug_assert!(self.waiting.len().saturating_sub(open.start) <= FRAME_BYTES_MAX);
         let position = self.written.saturating_add(open.start as u64);
         let kind = Kind::Records {
