@@ -33,6 +33,10 @@ pub const BUFFER_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Bytes of a frame that buffered single records are gathered into: a page of flash, so that
 /// damage costs a page and a checksum is paid once a page.
 pub const GATHER_BYTES: usize = 4 * 1024;
+/// Bytes of a page of flash and of memory: output leaves in whole ones where it can wait.
+pub const PAGE_BYTES: u64 = 4 * 1024;
+/// Bytes of a large piece of output: what a full default buffer leaves in.
+pub const OUTPUT_BYTES: u64 = 64 * 1024;
 /// Milliseconds that a buffered record waits for company, unless set.
 pub const LINGER_MS_DEFAULT: u32 = 200;
 /// The longest such wait.

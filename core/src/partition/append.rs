@@ -4,11 +4,11 @@ use super::{Limits, Partition, Sealed, State};
 use crate::context::plausible;
 use crate::error::{Error, Kind, Result};
 use crate::frame::RECORDS_HEAD_BYTES_MAX;
-use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX, INDEX_STEP_BYTES_MIN};
+use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX, GATHER_BYTES, INDEX_STEP_BYTES_MIN};
 use crate::names::SegmentName;
 use crate::options::Durability;
 use crate::record::{Record, Size};
-use crate::segment::writer::Stamp;
+use crate::segment::writer::{Extent, Mark, Stamp};
 use crate::segment::Writer;
 use crate::segment::{header, Header};
 use crate::sys::OpenHow;
@@ -77,7 +77,8 @@ impl Partition {
             return Ok(needs_room);
         }
         let run_s = self.make_ready(&mut state, bound)?;
-        let buffer_bytes = state.limits.buffer_bytes;
+        // One page over, so that the buffer leaves in whole pages wherever they start.
+        let buffer_bytes = state.limits.buffer_bytes.saturating_add(GATHER_BYTES);
         let end = state.rotates_at();
         let Some(writer) = &mut state.active else {
             return Err(no_active());
@@ -110,10 +111,9 @@ impl Partition {
         let next = state.next_offset();
         match durability {
             Durability::Buffered => self.note_buffered(state),
-            Durability::Written => self.note_written(state),
+            Durability::Written => {}
             Durability::Synced => {
                 drop(state);
-                self.topic.waiters.notify();
                 self.sync_to(next)?;
             }
         }
@@ -160,11 +160,9 @@ impl Partition {
         if durability == Durability::Buffered {
             return Ok(());
         }
-        let written = self.write_out(state);
+        let written = self.write_out(state, Extent::All);
         if written.is_err() {
-            if let Some(writer) = &mut state.active {
-                writer.roll_back(mark);
-            }
+            self.take_back(state, mark);
         }
         written
     }
@@ -179,11 +177,14 @@ impl Partition {
             linger_ms,
             ..
         } = state.limits;
+        let buffer_bytes = buffer_bytes.saturating_add(GATHER_BYTES);
         let since = state.buffered_since_ms;
         let lingers = since.is_some_and(|ms| clock.boot_ms.saturating_sub(ms) >= linger_ms);
         let waiting = state.active.as_ref().map_or(0, Writer::waiting_bytes);
-        if waiting != 0 && (lingers || waiting.saturating_add(bound) > buffer_bytes) {
-            self.write_out(state)?;
+        if waiting != 0 && lingers {
+            self.write_out(state, Extent::All)?;
+        } else if waiting != 0 && waiting.saturating_add(bound) > buffer_bytes {
+            self.write_out(state, Extent::Pages)?;
         }
         let Some(writer) = &mut state.active else {
             return Err(no_active());
@@ -208,23 +209,19 @@ impl Partition {
         }
     }
 
-    #[inline]
-    fn note_written(&self, mut state: MutexGuard<'_, State>) {
-        let interval_ms = state.limits.sync_interval_ms;
-        let due = interval_ms != 0 && state.unsynced_since_ms.is_none();
-        if due {
-            state.unsynced_since_ms = Some(self.context.sys.boot_ms());
-        }
-        drop(state);
+    /// There is more to read, and more to sync.
+    fn note_written(&self, state: &mut State) {
         self.topic.waiters.notify();
-        if due {
+        let interval_ms = state.limits.sync_interval_ms;
+        if interval_ms != 0 && state.unsynced_since_ms.is_none() {
+            state.unsynced_since_ms = Some(self.context.sys.boot_ms());
             self.context.signal.due_in(interval_ms);
         }
     }
 
     /// Hands what waits to the system.
-    pub(super) fn write_out(&self, state: &mut State) -> Result<()> {
-        let keep = state.limits.buffer_bytes;
+    pub(super) fn write_out(&self, state: &mut State, extent: Extent) -> Result<()> {
+        let keep = state.limits.buffer_bytes.saturating_mul(2);
         let Some(writer) = &mut state.active else {
             return Ok(());
         };
@@ -244,11 +241,12 @@ impl Partition {
             .map_err(|e| self.io_error("the segment cannot be opened for writing", name, e))?;
         if !state.created {
             state.created = true;
-            state.names_dirty = true;
+            state.new_name_from.get_or_insert(name.base);
         }
-        let before = writer.written();
-        let answer = writer.write_out(&*file);
-        let written = writer.written().saturating_sub(before);
+        let (before, readable) = (writer.file_end(), writer.written());
+        let answer = writer.write_out(&*file, extent);
+        let written = writer.file_end().saturating_sub(before);
+        let is_readable = writer.written() != readable;
         writer.shrink(keep);
         if writer.waiting_bytes() == 0 {
             state.buffered_since_ms = None;
@@ -256,10 +254,29 @@ impl Partition {
         state.counters.written_bytes = state.counters.written_bytes.saturating_add(written);
         self.topic.add_used(written);
         self.context.add_used(written);
+        if is_readable {
+            self.note_written(state);
+        }
         answer.map_err(|e| {
             self.io_error("the segment cannot be written", name, e)
                 .at_position(before)
         })
+    }
+
+    /// Takes back what was added since the mark, from the file too.
+    #[cold]
+    fn take_back(&self, state: &mut State, mark: Mark) {
+        let Some(writer) = &mut state.active else {
+            return;
+        };
+        let before = writer.file_end();
+        writer.roll_back(mark);
+        if let Ok(file) = self.context.files.get(&writer.path, OpenHow::Write) {
+            writer.trim(&*file);
+        }
+        let cut = before.saturating_sub(writer.file_end());
+        self.topic.subtract_used(cut);
+        self.context.subtract_used(cut);
     }
 
     /// Writes out what is buffered.
@@ -272,9 +289,7 @@ impl Partition {
         if !waits || !state.has_new_records() {
             return Ok(());
         }
-        self.write_out(&mut state)?;
-        self.note_written(state);
-        Ok(())
+        self.write_out(&mut state, Extent::All)
     }
 
     /// Writes out what is buffered, of a log that is closed already.
@@ -284,7 +299,7 @@ impl Partition {
             return Err(self.poisoned());
         }
         if state.has_new_records() {
-            self.write_out(&mut state)?;
+            self.write_out(&mut state, Extent::All)?;
         }
         Ok(())
     }
@@ -301,13 +316,12 @@ impl Partition {
         if left != 0 {
             return Ok(Some(left));
         }
-        let answer = self.write_out(&mut state);
+        let answer = self.write_out(&mut state, Extent::All);
         if answer.is_err() {
             // It stays buffered; the next look is one linger away.
             state.buffered_since_ms = Some(self.context.sys.boot_ms());
         }
         let again = state.buffered_since_ms.map(|_| state.limits.linger_ms);
-        self.note_written(state);
         answer.map(|()| again)
     }
 
@@ -350,10 +364,8 @@ impl Partition {
         let mark = writer.mark();
         writer.push_footer();
         let (name, summary) = (writer.name, writer.summary);
-        if let Err(error) = self.write_out(state) {
-            if let Some(writer) = &mut state.active {
-                writer.roll_back(mark);
-            }
+        if let Err(error) = self.write_out(state, Extent::All) {
+            self.take_back(state, mark);
             return Err(error);
         }
         let Some(writer) = state.active.take() else {

@@ -85,8 +85,8 @@ pub(crate) struct State {
     next_offset: u64,
     /// All records below are on the medium.
     durable: u64,
-    /// Names have come since the directory was last put on the medium.
-    names_dirty: bool,
+    /// The base of the first segment whose name may not be on the medium.
+    new_name_from: Option<u64>,
     /// A sync failed.
     poisoned: bool,
     /// No change may come in any more: closed, deleted, poisoned, or open for reading only.

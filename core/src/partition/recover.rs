@@ -152,7 +152,7 @@ impl Recovery<'_> {
             } else {
                 checkpoint.durable.min(next_offset)
             },
-            names_dirty: !survived && checkpoint.durable < next_offset,
+            new_name_from: (!survived && checkpoint.durable < next_offset).then_some(0),
             poisoned: false,
             barred: !self.is_writable(),
             clock,

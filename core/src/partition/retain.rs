@@ -43,6 +43,7 @@ impl Partition {
         let Some(oldest) = state.droppable().cloned() else {
             return Ok(false);
         };
+        self.keep_a_name(state, &oldest)?;
         let path = oldest.name.path(&self.topic.dir);
         self.context.files.forget(&path);
         match self.context.sys.unlink(&path) {
@@ -60,6 +61,21 @@ impl Partition {
         self.topic.subtract_used(oldest.bytes);
         self.context.subtract_used(oldest.bytes);
         Ok(true)
+    }
+
+    /// Sees to it that the medium keeps a name of the partition when this segment's goes: after a
+    /// power cut that took all names, offsets would start anew.
+    fn keep_a_name(&self, state: &mut State, oldest: &Sealed) -> Result<()> {
+        let Some(new_from) = state.new_name_from else {
+            return Ok(());
+        };
+        let next = state.sealed.get(1);
+        if next.is_some_and(|next| next.name.base < new_from && oldest.name.base < new_from) {
+            return Ok(());
+        }
+        self.topic.sync_dir(&self.context)?;
+        state.new_name_from = None;
+        Ok(())
     }
 
     /// Removes sealed segments whose newest record is too old.

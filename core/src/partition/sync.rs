@@ -4,6 +4,7 @@ use super::{Partition, State};
 use crate::error::Result;
 use crate::names::SegmentName;
 use crate::options::Mode;
+use crate::segment::writer::Extent;
 use crate::segment::Writer;
 use crate::sys::OpenHow;
 use parking_lot::{Condvar, Mutex};
@@ -52,7 +53,7 @@ impl State {
             .filter(|w| self.created && behind(w.written_offset()));
         Debt {
             segments: sealed.chain(active.map(|writer| writer.name)).collect(),
-            names: self.names_dirty,
+            names: self.new_name_from.is_some(),
             upto: self
                 .active
                 .as_ref()
@@ -70,8 +71,7 @@ impl Partition {
         let next = {
             let mut state = self.enter()?;
             if state.has_new_records() {
-                self.write_out(&mut state)?;
-                self.topic.waiters.notify();
+                self.write_out(&mut state, Extent::All)?;
             }
             state.next_offset()
         };
@@ -112,7 +112,7 @@ impl Partition {
             let mut state = self.enter()?;
             let debt = state.debt();
             // Names that come from here on are owed by the next sync.
-            state.names_dirty = false;
+            state.new_name_from = None;
             state.unsynced_since_ms = None;
             debt
         };

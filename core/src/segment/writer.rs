@@ -6,7 +6,7 @@ use super::footer;
 use super::header::{ClockMark, Header};
 use super::{Fold, Index, Summary};
 use crate::frame::{self, Kind, Place};
-use crate::limits::{FRAME_BYTES_MAX, GATHER_BYTES};
+use crate::limits::{FRAME_BYTES_MAX, GATHER_BYTES, OUTPUT_BYTES, PAGE_BYTES};
 use crate::names::SegmentName;
 use crate::record::Record;
 use crate::sys::File;
@@ -31,6 +31,14 @@ struct Open {
     gather_end: usize,
 }
 
+/// How much of what waits is handed to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    All,
+    /// Up to the last page of the file that it fills.
+    Pages,
+}
+
 /// A state to go back to when a write fails.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
@@ -51,6 +59,8 @@ pub(crate) struct Writer {
     written_offset: u64,
     /// Whole frames from `written` on, and behind them the one that is being filled.
     waiting: Vec<u8>,
+    /// How many of the waiting bytes are in the file already: part of a frame.
+    in_file: usize,
     open: Option<Open>,
     /// Running time of the newest frame, in seconds.
     run_s: u64,
@@ -69,6 +79,7 @@ impl Writer {
             written: 0,
             written_offset: summary.next_offset,
             waiting: header.encode(),
+            in_file: 0,
             open: None,
             run_s: summary.run_last_s,
         }
@@ -85,6 +96,7 @@ impl Writer {
             written: fold.end,
             written_offset: fold.summary.next_offset,
             waiting: Vec::new(),
+            in_file: 0,
             open: None,
             run_s: fold.summary.run_last_s,
         }
@@ -134,6 +146,11 @@ impl Writer {
     /// All records below this offset are written.
     pub(crate) fn written_offset(&self) -> u64 {
         self.written_offset
+    }
+
+    /// Where the file ends, part of a frame included.
+    pub(crate) fn file_end(&self) -> u64 {
+        self.written.saturating_add(self.in_file as u64)
     }
 
     /// Bytes that wait.
@@ -269,63 +286,104 @@ impl Writer {
         self.summary = mark.summary;
     }
 
-    /// Hands all that waits to the system. On an error, whole frames that were written stay
-    /// written, a half one is cut off or will be written over, and the rest goes on waiting.
+    /// Hands what waits to the system, all of it or whole pages of it. Whole frames are written
+    /// then; of the last one a part may be in the file already. On an error what was not written
+    /// goes on waiting.
     #[inline]
-    pub(crate) fn write_out(&mut self, file: &dyn File) -> io::Result<()> {
+    pub(crate) fn write_out(&mut self, file: &dyn File, extent: Extent) -> io::Result<()> {
         self.close_frame();
-        let mut done = 0_usize;
-        while let Some(rest) = self.waiting.get(done..).filter(|rest| !rest.is_empty()) {
-            match file.write_at(rest, self.written.saturating_add(done as u64)) {
-                Ok(0) => return Err(self.stopped(file, done, io::ErrorKind::WriteZero.into())),
-                Ok(count) => done = done.saturating_add(count),
-                Err(error) => return Err(self.stopped(file, done, error)),
+        let upto = match extent {
+            Extent::All => self.waiting.len(),
+            Extent::Pages => self.whole_pages(),
+        };
+        let answer = self.hand_over(file, upto);
+        if self.in_file == self.waiting.len() {
+            self.written = self.end();
+            self.written_offset = self.summary.next_offset;
+            self.waiting.clear();
+        } else {
+            let whole = self.whole_frames();
+            self.waiting.drain(..whole);
+            self.written = self.written.saturating_add(whole as u64);
+            self.in_file = self.in_file.saturating_sub(whole);
+            return answer;
+        }
+        self.in_file = 0;
+        answer
+    }
+
+    fn hand_over(&mut self, file: &dyn File, upto: usize) -> io::Result<()> {
+        while let Some(rest) = self
+            .waiting
+            .get(self.in_file..upto)
+            .filter(|r| !r.is_empty())
+        {
+            match file.write_at(rest, self.written.saturating_add(self.in_file as u64))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.in_file = self.in_file.saturating_add(count),
             }
         }
-        self.written = self.end();
-        self.waiting.clear();
-        self.written_offset = self.summary.next_offset;
         Ok(())
     }
 
-    #[cold]
-    fn stopped(&mut self, file: &dyn File, done: usize, error: io::Error) -> io::Error {
-        let whole = self.whole_frames(done);
-        self.waiting.drain(..whole);
-        self.written = self.written.saturating_add(whole as u64);
-        if done > whole {
-            // A full jffs2 refuses even this; then the next write goes over the half frame, and
-            // a crash before it leaves a torn tail.
-            let _ = file.truncate(self.written);
+    /// How much of what waits ends at a page of the file: a large one if it fills one.
+    fn whole_pages(&self) -> usize {
+        for page_bytes in [OUTPUT_BYTES, PAGE_BYTES] {
+            let end = self.end();
+            let over = end.checked_rem(page_bytes).unwrap_or(0);
+            let upto = end.saturating_sub(over).saturating_sub(self.written);
+            if upto > self.in_file as u64 {
+                return usize::try_from(upto).unwrap_or(usize::MAX);
+            }
         }
-        error
+        self.waiting.len()
     }
 
-    /// Bytes of the whole frames (and the header) within the first `done` bytes that wait.
-    fn whole_frames(&mut self, done: usize) -> usize {
+    /// Cuts off what is in the file of a frame that was taken back. A full jffs2 refuses even
+    /// this; then the next write goes over it, and a crash before that leaves a torn tail.
+    #[cold]
+    pub(crate) fn trim(&mut self, file: &dyn File) {
+        if self.in_file > self.waiting.len() {
+            self.in_file = self.waiting.len();
+            let _ = file.truncate(self.end());
+        }
+    }
+
+    /// Bytes of the frames (and the header) that are in the file as a whole.
+    fn whole_frames(&mut self) -> usize {
         let mut at = 0_usize;
         if self.written == 0 {
             let header = Header::decode(&self.waiting).map_or(0, |h| h.encode().len());
-            if header > done || header == 0 {
+            if header > self.in_file || header == 0 {
                 return 0;
             }
             at = header;
         }
+        let mut last = None;
         while let Some(size) = self.waiting.get(at..).and_then(frame::claimed_size) {
             let next = at.saturating_add(size);
-            if next > done {
+            if next > self.in_file {
                 break;
             }
-            if let Some(offset) = self.next_offset_of(at, size) {
-                self.written_offset = offset;
+            if self.is_records(at) {
+                last = Some((at, next));
             }
             at = next;
         }
+        let offset = last.and_then(|(at, end)| self.next_offset_of(at, end));
+        self.written_offset = offset.unwrap_or(self.written_offset);
         at
     }
 
-    fn next_offset_of(&self, at: usize, size: usize) -> Option<u64> {
-        let frame = frame::parse_checked(self.waiting.get(at..at.checked_add(size)?)?)?;
+    fn is_records(&self, at: usize) -> bool {
+        let head = at.checked_add(frame::HEAD_BYTES);
+        let head = head.and_then(|end| self.waiting.get(at..end));
+        let frame = head.and_then(frame::parse_checked);
+        frame.is_some_and(|frame| matches!(frame.kind, Kind::Records { .. }))
+    }
+
+    fn next_offset_of(&self, at: usize, end: usize) -> Option<u64> {
+        let frame = frame::parse_checked(self.waiting.get(at..end)?)?;
         let mut records = frame::Records::of(&frame, &self.place)?;
         while let Ok(Some(_)) = records.next(0) {}
         Some(records.next_offset)
