@@ -95,12 +95,12 @@ impl Context {
     }
 
     /// Starts the log's running time where the newest of these marks says: on from a mark of this
-    /// boot, or behind the last known moment of an earlier boot by the time since this boot. A
-    /// machine that does not tell its boots adds nothing for the time between.
+    /// boot, or behind the last known moment of an earlier boot by the time since this boot.
+    /// A mark that does not tell its boot, or a machine that does not, adds nothing.
     pub(crate) fn start_clock(&self, marks: impl Iterator<Item = (ClockMark, u64)>) {
         let boot_ms = self.sys.boot_ms();
         let run_ms = marks.map(|(mark, run_last_ms)| {
-            let since = if self.boot_id == 0 {
+            let since = if self.boot_id == 0 || mark.boot_id == 0 {
                 0
             } else if mark.boot_id == self.boot_id {
                 return mark

@@ -274,7 +274,7 @@ impl<'a> Records<'a> {
         } = record::decode(&mut self.input).ok_or(Nonsense)?;
         let offset = self.next_offset.checked_add(skip).ok_or(Nonsense)?;
         self.next_offset = offset.checked_add(1).ok_or(Nonsense)?;
-        let timestamp_ms = self.wall_ms.saturating_add_signed(time_delta);
+        let timestamp_ms = self.wall_ms.wrapping_add_signed(time_delta);
         let time_trusted = self.time_trusted;
         Ok(Some(RecordView {
             partition,
@@ -295,10 +295,11 @@ pub(crate) struct Nonsense;
 /// How many offsets a damaged frame held, as far as its bytes still tell: from `expected` on,
 /// at least one when it claims to start there, none when it does not.
 pub(crate) fn offsets_in_damaged(bytes: &[u8], place: &Place, expected: u64) -> u64 {
-    let Some(body) = bytes.get(HEAD_BYTES..) else {
+    let Some(frame) = parse_checked(bytes).filter(|f| matches!(f.kind, Kind::Records { .. }))
+    else {
         return 0;
     };
-    let Some(mut records) = Records::begin(body, place, false) else {
+    let Some(mut records) = Records::begin(frame.body, place, false) else {
         return 0;
     };
     if records.next_offset != expected {

@@ -355,9 +355,11 @@ impl Log {
                 format!("there is no topic '{name}'"),
             ));
         };
-        self.inner.delete_files(&topic)?;
-        topics.by_name.remove(name);
-        Ok(())
+        let answer = self.inner.delete_files(&topic);
+        if topic.shared.check().is_err() {
+            topics.by_name.remove(name);
+        }
+        answer
     }
 
     /// The names of all topics, in order.

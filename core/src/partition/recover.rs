@@ -74,16 +74,21 @@ impl Recovery<'_> {
         let mut names = self.without_replaced(names)?;
         let mut promised = checkpoint.next_offset;
         let mut last = None;
-        while let Some(name) = names.last() {
-            let looked = self.look(*name, true)?;
+        let mut unborn = None;
+        while let Some(name) = names.last().copied() {
+            let looked = self.look(name, true, u64::MAX)?;
             if !looked.stillborn {
                 last = Some(looked);
                 break;
             }
-            // Its name still tells which offsets had been given out before it was begun.
-            promised = promised.max(name.base);
-            self.remove_stillborn(&looked);
+            self.unborn(&looked, unborn.is_some());
+            unborn = unborn.or(Some(name));
             names.pop();
+        }
+        if let Some(name) = unborn {
+            // Its name tells which offsets were given out before it was begun, even if nothing
+            // else does any more: it stays, as the next active segment.
+            promised = promised.max(name.base);
         }
         let mut sealed = VecDeque::new();
         let mut active = None;
@@ -95,7 +100,10 @@ impl Recovery<'_> {
             let is_last = rest.peek().is_none();
             let looked = match last.take_if(|_| is_last) {
                 Some(looked) => looked,
-                None => self.look(name, false)?,
+                None => {
+                    let next_base = rest.peek().map_or(u64::MAX, |next| next.base);
+                    self.look(name, false, next_base)?
+                }
             };
 
             if let Some(header) = &looked.header {
@@ -109,6 +117,7 @@ impl Recovery<'_> {
             }
             damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
             next_offset = next_offset.max(looked.fold.summary.next_offset);
+            let is_last = is_last && unborn.is_none();
             if is_last && !looked.footer && looked.fold.sealed && looked.torn != 0 {
                 // Sealed, and something was added behind the footer: without it, it is whole.
                 self.cut_tail(&looked);
@@ -123,7 +132,7 @@ impl Recovery<'_> {
                 let path = name.path(&self.topic.dir);
                 active = Some(Writer::resume(name, path, looked.fold));
             } else {
-                let segment = self.sealed(looked);
+                let segment = self.sealed(looked, is_last);
                 next_offset = next_offset.max(segment.summary.next_offset);
                 sealed.push_back(segment);
             }
@@ -139,6 +148,12 @@ impl Recovery<'_> {
             if let Some(writer) = &mut active {
                 writer.skip_to(next_offset);
             }
+        }
+        if let Some(name) = unborn.filter(|name| name.base >= next_offset) {
+            active = Some(self.begin(name));
+        } else if let Some(name) = unborn {
+            self.repairs
+                .push(Repair::Remove(name.path(&self.topic.dir)));
         }
         let survived = clock.boot_id != self.context.boot_id() && clock.boot_id != 0;
         Ok(State {
@@ -166,35 +181,30 @@ impl Recovery<'_> {
         })
     }
 
-    /// Leaves out segments that a rewritten one replaces: of the same base the newest that is
-    /// whole stays, and it says in its footer how far it reaches.
+    /// Leaves out segments that a rewritten one replaces. A rewriting gets its name when it is
+    /// whole and on the medium, so of one base the highest generation counts, and all that lies
+    /// within its offsets is replaced.
     fn without_replaced(&mut self, names: Vec<SegmentName>) -> Result<Vec<SegmentName>> {
         let mut kept: Vec<SegmentName> = Vec::with_capacity(names.len());
         let mut covered = 0;
         for name in names {
             let again = kept.last().is_some_and(|last| last.base == name.base);
-            let replaced = again || name.base < covered;
-            let whole_rewrite = |this: &mut Self| -> Result<Option<u64>> {
-                let looked = this.look(name, false)?;
-                Ok(looked.footer.then_some(looked.fold.summary.next_offset))
-            };
-            if replaced {
-                self.repairs
-                    .push(Repair::Remove(name.path(&self.topic.dir)));
-            } else if name.generation == 0 {
-                kept.push(name);
-            } else if let Some(next_offset) = whole_rewrite(self)? {
-                covered = next_offset;
-                kept.push(name);
-            } else {
-                self.repairs
-                    .push(Repair::Remove(name.path(&self.topic.dir)));
+            if again || name.base < covered {
+                let path = name.path(&self.topic.dir);
+                self.repairs.push(Repair::Remove(path));
+                continue;
             }
+            if name.generation != 0 {
+                let looked = self.look(name, false, u64::MAX)?;
+                covered = looked.fold.summary.next_offset;
+            }
+            kept.push(name);
         }
         Ok(kept)
     }
 
-    fn look(&self, name: SegmentName, is_last: bool) -> Result<Looked> {
+    /// `next_base` is where the segment behind it starts.
+    fn look(&self, name: SegmentName, is_last: bool, next_base: u64) -> Result<Looked> {
         let fail = |what: &str, e| {
             Error::io(what, e)
                 .in_partition(name.partition)
@@ -243,6 +253,7 @@ impl Recovery<'_> {
             .as_ref()
             .map_or(ClockMark::default(), |header| header.clock);
         let mut fold = Fold::new(place, clock, start, segment_bytes);
+        fold.offsets_end = next_base;
         let mut window = Window::new(SCAN_BYTES);
         window.set_file(file.clone());
         let mut holes = Vec::new();
@@ -286,9 +297,14 @@ impl Recovery<'_> {
         }
     }
 
-    fn remove_stillborn(&mut self, looked: &Looked) {
-        self.repairs
-            .push(Repair::Remove(looked.name.path(&self.topic.dir)));
+    /// A file that never became a segment: it is emptied, or removed where a later one stays.
+    fn unborn(&mut self, looked: &Looked, remove: bool) {
+        let path = looked.name.path(&self.topic.dir);
+        if remove {
+            self.repairs.push(Repair::Remove(path));
+        } else if looked.size != 0 {
+            self.repairs.push(Repair::Cut { path, bytes: 0 });
+        }
         self.damage(
             DamageKind::TornTail,
             &looked.name,
@@ -297,6 +313,22 @@ impl Recovery<'_> {
             looked.name.base,
             0,
         );
+    }
+
+    /// An active segment whose file is there and empty.
+    fn begin(&self, name: SegmentName) -> Writer {
+        let header = Header {
+            name,
+            topic_uid: self.topic.uid,
+            partitions: self.topic.partitions,
+            wall_ms: self.context.sys.wall_ms(),
+            // Its records will say when the log ran: the clock is not started yet.
+            clock: ClockMark::default(),
+            topic: self.topic.name.clone(),
+        };
+        let place = self.topic.place(&name);
+        let path = name.path(&self.topic.dir);
+        Writer::new(&header, path, place, self.options.segment_bytes)
     }
 
     fn cut_tail(&mut self, looked: &Looked) {
@@ -309,11 +341,14 @@ impl Recovery<'_> {
         }
     }
 
-    fn sealed(&mut self, mut looked: Looked) -> Sealed {
+    fn sealed(&mut self, mut looked: Looked, is_last: bool) -> Sealed {
         let mut bytes = looked.size;
-        // A file that is full of nonsense keeps its name, so the next one needs another.
-        let summary = &mut looked.fold.summary;
-        summary.next_offset = summary.next_offset.max(looked.name.base.saturating_add(1));
+        if is_last {
+            // A file that is full of nonsense keeps its name, so the next one needs another.
+            let summary = &mut looked.fold.summary;
+            let least = looked.name.base.saturating_add(1);
+            summary.next_offset = summary.next_offset.max(least);
+        }
         if !looked.footer {
             let mut footer = Vec::new();
             let fold = &looked.fold;
@@ -357,19 +392,15 @@ impl Recovery<'_> {
             ..
         } = looked.fold.summary;
         let mut bytes = looked.torn;
+        if looked.header.is_none() && !looked.footer && records == 0 {
+            let end = next_offset.max(name.base);
+            self.damage(DamageKind::Segment, name, 0, looked.size, name.base, end);
+            return looked.size;
+        }
         if looked.torn != 0 {
-            let kind = match (&looked.header, records) {
-                (None, 0) => DamageKind::Segment,
-                _ => DamageKind::TornTail,
-            };
-            self.damage(
-                kind,
-                name,
-                looked.fold.end,
-                looked.torn,
-                next_offset,
-                next_offset,
-            );
+            let position = looked.fold.end.min(looked.size);
+            let (kind, torn) = (DamageKind::TornTail, looked.torn);
+            self.damage(kind, name, position, torn, next_offset, next_offset);
         }
         if looked.header.is_none() && !looked.footer {
             let start = first_frame_position(&self.topic.name).min(looked.size);

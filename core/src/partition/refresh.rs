@@ -2,7 +2,7 @@
 //! went. Folds it into the state.
 
 use super::recover::{Recovery, Watermarks};
-use super::{Partition, Sealed};
+use super::{Partition, Sealed, State};
 use crate::error::Result;
 use crate::limits::SCAN_BYTES;
 use crate::names::{self, Entry, SegmentName};
@@ -30,6 +30,9 @@ impl Partition {
         let Some(writer) = &mut state.active else {
             return Ok(false);
         };
+        if writer.written() == 0 {
+            return Ok(false);
+        }
         let name = writer.name;
         let fail = |e| self.io_error("the segment cannot be read", name, e);
         let file = match self.context.files.get(&writer.path, OpenHow::Read) {
@@ -65,6 +68,15 @@ impl Partition {
         Ok(grown != 0 && !sealed)
     }
 
+    /// Whether the active segment's file, empty at the last look, has something in it now.
+    fn is_born(&self, state: &State) -> bool {
+        let unborn = state.active.as_ref().filter(|writer| writer.written() == 0);
+        unborn.is_some_and(|writer| {
+            let size = self.context.sys.size_bytes(&writer.path).unwrap_or(0);
+            size > self.first_position()
+        })
+    }
+
     /// Compares the names in the directory with the state, and folds anew where they differ.
     fn refresh_names(&self, options: &TopicOptions) -> Result<()> {
         let mut found: Vec<SegmentName> = Vec::new();
@@ -80,7 +92,7 @@ impl Partition {
         let mut known: Vec<SegmentName> = state.sealed.iter().map(|s| s.name).collect();
         known.extend(state.active.iter().map(|writer| writer.name));
         known.sort_unstable();
-        if known == found {
+        if known == found && !self.is_born(&state) {
             return Ok(());
         }
         let before = state.bytes();

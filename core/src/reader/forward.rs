@@ -50,7 +50,8 @@ impl Reader {
         let mut ended = 0_usize;
         loop {
             given = given.saturating_add(self.take(max.saturating_sub(given), given == 0, each)?);
-            if given >= max {
+            // Also when a record was put off, because what is missing before it is to be told.
+            if given >= max || self.is_inside_frame() {
                 return Ok(given);
             }
             match self.next_frame(given == 0)? {
@@ -71,12 +72,14 @@ impl Reader {
         }
     }
 
+    fn is_inside_frame(&self) -> bool {
+        let cursor = self.cursors.get(self.current);
+        cursor.is_some_and(|cursor| cursor.rest.is_some())
+    }
+
     /// The next partition's turn.
     fn turn(&mut self) {
-        if let Some(cursor) = self.cursors.get_mut(self.current) {
-            // What is left of its frame is read again when its turn comes back.
-            debug_assert!(cursor.rest.is_none());
-        }
+        debug_assert!(!self.is_inside_frame());
         let next = self.current.saturating_add(1);
         self.current = next.checked_rem(self.cursors.len()).unwrap_or(0);
     }
@@ -304,7 +307,8 @@ impl Reader {
         };
         cursor.view = Some(view);
         cursor.position = position;
-        Ok(position < view.end)
+        // A sealed one without a frame is passed over; an active one without any is the end.
+        Ok(view.sealed || position < view.end)
     }
 }
 

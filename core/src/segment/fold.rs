@@ -26,8 +26,20 @@ pub(crate) struct Fold {
     pub clock: ClockMark,
     /// The byte behind the last frame.
     pub end: u64,
-    /// A footer was met.
+    /// A footer was met, and no records since.
     pub sealed: bool,
+    /// Where the next segment starts: no offset from there on can have been lost in this one.
+    pub offsets_end: u64,
+}
+
+/// What a frame brought.
+enum Brought {
+    /// The offset behind all before the frame.
+    Offset(u64),
+    /// Nothing that has an offset.
+    Nothing,
+    /// Bytes that make no sense, behind the records that did.
+    Nonsense,
 }
 
 impl Fold {
@@ -40,6 +52,7 @@ impl Fold {
             clock,
             end: start,
             sealed: false,
+            offsets_end: u64::MAX,
         }
     }
 
@@ -54,93 +67,117 @@ impl Fold {
         let mut hole: Option<Hole> = None;
         loop {
             let position = self.end;
-            let expected = self.summary.next_offset;
-            let step = scan::step(window, &self.place, position, file_end, expected)?;
-            let (bytes, burned) = match step {
-                Step::End { torn } => {
-                    self.close_hole(hole, holes);
-                    return Ok(torn);
-                }
-                Step::Damage { bytes, offsets } => (bytes, offsets),
-                Step::Frame(frame) => {
-                    let size = frame.size() as u64;
-                    match self.frame(&frame, position) {
-                        Some(first) => {
-                            // Only what has offsets tells where the hole ends.
-                            if let Some(first) = first {
-                                if let Some(mut done) = hole.take() {
-                                    done.offset_end = first;
-                                    holes(done);
-                                }
-                            }
-                            self.end = position.saturating_add(size);
-                            continue;
+            // While a hole is open its end is what damaged frames in it still tell of offsets.
+            let expected = hole.map_or(self.summary.next_offset, |hole| hole.offset_end);
+            let (bytes, offsets) =
+                match scan::step(window, &self.place, position, file_end, expected)? {
+                    Step::End { torn } => {
+                        if let Some(hole) = hole {
+                            // Nothing behind it says otherwise: those offsets were given out.
+                            let next_offset = hole.offset_end.min(self.offsets_end);
+                            self.summary.next_offset = next_offset.max(hole.offset);
+                            holes(Hole {
+                                offset_end: self.summary.next_offset,
+                                ..hole
+                            });
                         }
-                        None => (size, 0),
+                        return Ok(torn);
                     }
-                }
-            };
-            let started = hole.get_or_insert(Hole {
+                    Step::Damage { bytes, offsets } => (bytes, offsets),
+                    Step::Frame(frame) => {
+                        let size = frame.size() as u64;
+                        match self.frame(&frame, position) {
+                            Brought::Nonsense => {
+                                if let Some(done) = hole.take() {
+                                    holes(Hole {
+                                        offset_end: done.offset,
+                                        ..done
+                                    });
+                                }
+                                (size, 0)
+                            }
+                            brought => {
+                                if let Brought::Offset(offset_end) = brought {
+                                    if let Some(done) = hole.take() {
+                                        holes(Hole { offset_end, ..done });
+                                    }
+                                }
+                                self.end = position.saturating_add(size);
+                                continue;
+                            }
+                        }
+                    }
+                };
+            let offset = self.summary.next_offset;
+            let open = hole.get_or_insert(Hole {
                 position,
                 bytes: 0,
-                offset: expected,
-                offset_end: expected,
+                offset,
+                offset_end: offset,
             });
-            started.bytes = started.bytes.saturating_add(bytes);
+            open.bytes = open.bytes.saturating_add(bytes);
+            open.offset_end = open.offset_end.saturating_add(offsets);
             self.end = position.saturating_add(bytes);
-            self.summary.next_offset = expected.saturating_add(burned);
         }
     }
 
-    fn close_hole(&self, hole: Option<Hole>, holes: &mut dyn FnMut(Hole)) {
-        if let Some(mut hole) = hole {
-            hole.offset_end = self.summary.next_offset;
-            holes(hole);
-        }
-    }
-
-    /// Folds one frame: the first offset behind whatever was before it, where the frame tells one;
-    /// `None` when its content is nonsense or goes back over offsets that were there before.
-    fn frame(&mut self, frame: &Frame<'_>, position: u64) -> Option<Option<u64>> {
+    fn frame(&mut self, frame: &Frame<'_>, position: u64) -> Brought {
         match frame.kind {
-            Kind::Footer => {
+            Kind::Footer => match footer::decode(frame, &self.place) {
                 // Its numbers are what was folded, but for what damage took away.
-                let found = footer::decode(frame, &self.place)?;
-                let next_offset = self.summary.next_offset.max(found.summary.next_offset);
-                self.summary.next_offset = next_offset;
-                self.sealed = true;
-                Some(Some(next_offset))
-            }
-            Kind::Clock => {
-                self.clock = decode_clock(frame.body)?;
-                Some(None)
-            }
-            Kind::Records { .. } => self.records(frame, position).map(Some),
+                Some(found) => {
+                    let next_offset = self.summary.next_offset.max(found.summary.next_offset);
+                    self.summary.next_offset = next_offset;
+                    self.sealed = true;
+                    Brought::Offset(next_offset)
+                }
+                None => Brought::Nonsense,
+            },
+            Kind::Clock => match decode_clock(frame.body) {
+                Some(clock) => {
+                    self.clock = clock;
+                    Brought::Nothing
+                }
+                None => Brought::Nonsense,
+            },
+            Kind::Records { .. } => self.records(frame, position),
         }
     }
 
-    fn records(&mut self, frame: &Frame<'_>, position: u64) -> Option<u64> {
-        let mut records = Records::of(frame, &self.place)?;
-        let first = records.next_offset;
-        if first < self.summary.next_offset {
-            return None;
-        }
-        let mut summary = self.summary;
-        let (mut time_max, mut count) = (0, 0_u64);
-        while let Some(record) = records.next(0).ok()? {
-            summary.add(record.offset, record.timestamp_ms, record.value.is_none());
-            time_max = time_max.max(record.timestamp_ms);
-            count = count.saturating_add(1);
-        }
-        if count == 0 {
-            return None;
-        }
-        summary.run_last_s = summary.run_last_s.max(records.run_s);
-        self.summary = summary;
+    /// Folds the records of a frame, as a reader gives them: those that can be taken apart and do
+    /// not go back.
+    fn records(&mut self, frame: &Frame<'_>, position: u64) -> Brought {
+        let Some(mut records) = Records::of(frame, &self.place) else {
+            return Brought::Nonsense;
+        };
+        let mut first = None;
+        let mut time_max = 0;
+        let ended = loop {
+            match records.next(0) {
+                Ok(Some(record)) if record.offset < self.summary.next_offset => {}
+                Ok(Some(record)) => {
+                    first.get_or_insert(record.offset);
+                    let tombstone = record.value.is_none();
+                    self.summary
+                        .add(record.offset, record.timestamp_ms, tombstone);
+                    time_max = time_max.max(record.timestamp_ms);
+                }
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        let Some(first) = first else {
+            return Brought::Nonsense;
+        };
+        self.summary.run_last_s = self.summary.run_last_s.max(records.run_s);
         self.index.frame(first, position);
         self.index.time(time_max);
         self.sealed = false;
-        Some(first)
+        if ended {
+            Brought::Offset(first)
+        } else {
+            Brought::Nonsense
+        }
     }
 }
 

@@ -117,6 +117,7 @@ impl Writer {
             clock: ClockMark::default(),
             end: self.written,
             sealed: false,
+            offsets_end: u64::MAX,
         }
     }
 
