@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let first = self.byte()?;
         if first < 0x80 {
@@ -63,6 +63,7 @@ impl<'a> Input<'a> {
         self.long_number(first)
     }
 
+    #[inline(never)]
     fn long_number(&mut self, first: u8) -> Option<u64> {
         let mut number = u64::from(first & 0x7f);
         let mut shift = 7_u32;

@@ -1,6 +1,7 @@
 //! Where a reader is in one partition.
 
 use crate::partition::View;
+use crate::record::RecordView;
 
 /// A frame of which records are still to be given. Its bytes are in the reader's window.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +12,47 @@ pub(super) struct Rest {
     pub next_offset: u64,
     pub wall_ms: u64,
     pub time_trusted: bool,
+}
+
+impl Rest {
+    /// The same frame from where so many bytes are left and this offset is next.
+    pub(super) fn at(&self, (left, next_offset): (usize, u64)) -> Rest {
+        Rest {
+            position: self.end.saturating_sub(left as u64),
+            next_offset,
+            ..*self
+        }
+    }
+}
+
+/// What a cursor makes of a record that is not simply the next one.
+pub(super) enum Pass {
+    /// It is not wanted.
+    Over,
+    /// It is wanted.
+    On,
+    /// It is wanted, and offsets are missing before it.
+    Gap,
+}
+
+/// Damage that was met, over all partitions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Gaps {
+    pub count: u64,
+    pub records: u64,
+}
+
+impl Gaps {
+    /// Goes over missing offsets; they count when damage took them.
+    pub(super) fn add(&mut self, cursor: &mut Cursor, offset: u64) {
+        if cursor.damaged {
+            let lost = offset.saturating_sub(cursor.offset);
+            self.count = self.count.saturating_add(1);
+            self.records = self.records.saturating_add(lost);
+        }
+        cursor.damaged = false;
+        cursor.offset = offset;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -49,6 +91,26 @@ impl Cursor {
         Cursor {
             offset,
             ..Cursor::new(partition)
+        }
+    }
+
+    /// Decides about a record whose offset is not the cursor's, or that may come too early.
+    #[cold]
+    pub(super) fn pass(&mut self, record: &RecordView<'_>) -> Pass {
+        if record.offset < self.offset {
+            return Pass::Over;
+        }
+        match self.from_ms {
+            Some(from_ms) if record.timestamp_ms < from_ms => {
+                self.offset = record.offset.saturating_add(1);
+                Pass::Over
+            }
+            Some(_) => {
+                self.from_ms = None;
+                Pass::On
+            }
+            None if record.offset > self.offset => Pass::Gap,
+            None => Pass::On,
         }
     }
 }

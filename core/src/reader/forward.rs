@@ -1,6 +1,6 @@
 //! Towards newer records: frame by frame through the window, segment by segment.
 
-use super::cursor::{Cursor, Rest};
+use super::cursor::{Cursor, Pass, Rest};
 use super::Reader;
 use crate::error::{Error, Kind, Result};
 use crate::frame::{self, Frame, Parsed, Records};
@@ -94,7 +94,7 @@ impl Reader {
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(0);
         };
-        let Some(mut rest) = cursor.rest else {
+        let Some(rest) = cursor.rest else {
             return Ok(0);
         };
         let bytes = self.window.held(rest.position);
@@ -102,58 +102,46 @@ impl Reader {
         let bytes = bytes.get(..left).unwrap_or(&[]);
         let mut records = Records::resume(bytes, rest.next_offset, rest.wall_ms, rest.time_trusted);
         let mut given = 0_usize;
-        cursor.rest = None;
-        loop {
-            rest.position = rest.end.saturating_sub(records.rest_bytes() as u64);
-            rest.next_offset = records.next_offset;
+        let mut last = None;
+        let is_plain = self.options.key.is_none();
+        let left = loop {
+            let here = (records.rest_bytes(), records.next_offset);
             if given >= max {
-                cursor.rest = (records.rest_bytes() != 0).then_some(rest);
-                return Ok(given);
+                break Some(here).filter(|(left, _)| *left != 0);
             }
             let Ok(next) = records.next(cursor.partition) else {
                 // The sum was right and the content is not: the rest of the frame is lost.
                 cursor.damaged = true;
-                return Ok(given);
+                break None;
             };
-            let Some(record) = next else { return Ok(given) };
-            if record.offset < cursor.offset {
-                continue;
-            }
-            if let Some(from_ms) = cursor.from_ms {
-                if record.timestamp_ms < from_ms {
-                    cursor.offset = record.offset.saturating_add(1);
-                    continue;
-                }
-                cursor.from_ms = None;
-                cursor.offset = record.offset;
-            }
-            if record.offset > cursor.offset {
-                let missing = (cursor.offset, record.offset);
-                let stop = self.options.on_gap == OnGap::Stop;
-                if stop && !(may_stop && given == 0) {
-                    // What was given already comes first.
-                    cursor.rest = Some(rest);
-                    return Ok(given);
-                }
-                if cursor.damaged {
-                    self.gaps = self.gaps.saturating_add(1);
-                    let lost = record.offset.saturating_sub(cursor.offset);
-                    self.lost = self.lost.saturating_add(lost);
-                }
-                cursor.damaged = false;
-                cursor.offset = record.offset;
-                if stop {
-                    cursor.rest = Some(rest);
-                    return Err(gap(cursor.partition, missing));
+            let Some(record) = next else { break None };
+            if record.offset != cursor.offset || cursor.from_ms.is_some() {
+                match cursor.pass(&record) {
+                    Pass::Over => continue,
+                    Pass::On => {}
+                    Pass::Gap if self.options.on_gap == OnGap::Stop => {
+                        if given != 0 || !may_stop {
+                            // What was given already comes first.
+                            break Some(here);
+                        }
+                        cursor.rest = Some(rest.at(here));
+                        let missing = (cursor.offset, record.offset);
+                        self.gaps.add(cursor, record.offset);
+                        return Err(gap(cursor.partition, missing));
+                    }
+                    Pass::Gap => self.gaps.add(cursor, record.offset),
                 }
             }
             cursor.offset = record.offset.saturating_add(1);
-            if Reader::wants(&self.options.key, &record) {
-                cursor.given = Some(rest);
+            if is_plain || record.key == self.options.key.as_deref() {
+                last = Some(here);
                 each(record);
                 given = given.saturating_add(1);
             }
-        }
+        };
+        cursor.rest = left.map(|here| rest.at(here));
+        cursor.given = last.map(|here| rest.at(here));
+        Ok(given)
     }
 
     /// The record that was given last.

@@ -21,7 +21,7 @@ use crate::record::{partition_of, RecordView};
 use crate::segment::Window;
 use crate::topic::Inner as Topic;
 use backward::Block;
-use cursor::Cursor;
+use cursor::{Cursor, Gaps};
 use std::sync::Arc;
 
 /// Reads a topic. One thread at a time; [`Reader::control`] reaches it from others. It keeps its
@@ -39,8 +39,7 @@ pub struct Reader {
     loaded: Option<SegmentName>,
     /// What a reader that goes backwards has still to give.
     block: Block,
-    gaps: u64,
-    lost: u64,
+    gaps: Gaps,
     /// Looks for the newest record of a key, with a buffer of its own.
     newest: Option<Box<Reader>>,
 }
@@ -83,8 +82,7 @@ impl Reader {
             window: Window::new(usize::try_from(buffer_bytes).unwrap_or(usize::MAX)),
             loaded: None,
             block: Block::default(),
-            gaps: 0,
-            lost: 0,
+            gaps: Gaps::default(),
             newest: None,
         };
         for cursor in &reader.cursors {
@@ -163,7 +161,7 @@ impl Reader {
 
     /// How often damage was met, and how many records were lost in it.
     pub fn gaps(&self) -> (u64, u64) {
-        (self.gaps, self.lost)
+        (self.gaps.count, self.gaps.records)
     }
 
     /// The newest record of a key, a tombstone if it was deleted; `None` when there is none. Looks

@@ -192,3 +192,25 @@ pub fn segments(sys: &FaultySys) -> Vec<String> {
     files.retain(|path| path.ends_with(".seg"));
     files
 }
+
+/// A log of so many scenario records, each synced alone, closed in order.
+pub fn scenario_log(count: u64, segment_bytes: u64) -> FaultySys {
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let options = TopicOptions {
+        segment_bytes,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    for i in 0..count {
+        let at = append_scenario(&topic, i, Durability::Synced).unwrap();
+        assert_eq!(at.offset, i);
+    }
+    log.close().unwrap();
+    sys
+}
+
+/// The path of a segment of the first topic's first partition.
+pub fn segment_path(base: u64) -> String {
+    format!("t00000001/p0000-{base:016x}-00000000.seg")
+}
