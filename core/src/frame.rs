@@ -260,8 +260,16 @@ impl<'a> Records<'a> {
     }
 
     /// The next record; `Ok(None)` behind the last, `Err` when the bytes make no record.
-    #[inline]
     pub(crate) fn next(&mut self, partition: u32) -> Result<Option<RecordView<'a>>, Nonsense> {
+        self.next_inline(partition)
+    }
+
+    /// The same, for the loop that readers spend their time in.
+    #[inline(always)]
+    pub(crate) fn next_inline(
+        &mut self,
+        partition: u32,
+    ) -> Result<Option<RecordView<'a>>, Nonsense> {
         if self.input.is_empty() {
             return Ok(None);
         }

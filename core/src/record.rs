@@ -265,7 +265,7 @@ pub(crate) struct Decoded<'a> {
 }
 
 /// Takes the next record off a frame's body.
-#[inline]
+#[inline(always)]
 pub(crate) fn decode<'a>(input: &mut Input<'a>) -> Option<Decoded<'a>> {
     let attributes = input.byte()?;
     if attributes & !KNOWN != 0 || attributes & (HAS_KEY | HAS_VALUE) == 0 {

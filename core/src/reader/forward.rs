@@ -109,7 +109,7 @@ impl Reader {
             if given >= max {
                 break Some(here).filter(|(left, _)| *left != 0);
             }
-            let Ok(next) = records.next(cursor.partition) else {
+            let Ok(next) = records.next_inline(cursor.partition) else {
                 // The sum was right and the content is not: the rest of the frame is lost.
                 cursor.damaged = true;
                 break None;
