@@ -33,6 +33,8 @@ pub const BUFFER_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Bytes of a frame that buffered single records are gathered into: a page of flash, so that
 /// damage costs a page and a checksum is paid once a page.
 pub const GATHER_BYTES: usize = 4 * 1024;
+/// Milliseconds of the longest tick of a kernel's coarse clock.
+pub const TICK_MS_MAX: u64 = 20;
 /// Bytes of a page of flash and of memory: output leaves in whole ones where it can wait.
 pub const PAGE_BYTES: u64 = 4 * 1024;
 /// Bytes of a large piece of output: what a full default buffer leaves in.

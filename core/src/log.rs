@@ -210,6 +210,8 @@ impl Inner {
         }
         self.context.files.clear();
         drop(open.lock);
+        // Handles may live on for long, and the application may want to unmount.
+        self.context.sys.close();
         flushed
     }
 

@@ -61,17 +61,20 @@ impl Partition {
             return self.append_batch(slice::from_ref(record), durability, room);
         }
         let size = record.size()?;
-        let wall_ms = self.context.sys.wall_ms();
-        let trusted = record.timestamp_ms.is_some() || plausible(wall_ms);
-        let timestamp_ms = record.timestamp_ms.unwrap_or(wall_ms);
+        let coarse_ms = self.context.sys.wall_coarse_ms();
+        let trusted = record.timestamp_ms.is_some() || plausible(coarse_ms);
         let mut state = self.enter()?;
         if let Some(writer) = &mut state.active {
             if writer.gathers(size.bound, trusted) {
+                let timestamp_ms = record.timestamp_ms;
+                let timestamp_ms = timestamp_ms.unwrap_or_else(|| writer.since_start(coarse_ms));
                 let offset = writer.push(record, timestamp_ms);
                 state.counters.count(1, size);
                 return Ok(Appended::At(offset));
             }
         }
+        let wall_ms = self.context.sys.wall_ms();
+        let timestamp_ms = record.timestamp_ms.unwrap_or(wall_ms);
         let bound = framed(size.bound)?;
         if let Some(needs_room) = self.admit(&mut state, bound, room)? {
             return Ok(needs_room);

@@ -6,7 +6,7 @@ use super::footer;
 use super::header::{ClockMark, Header};
 use super::{Fold, Index, Summary};
 use crate::frame::{self, Kind, Place};
-use crate::limits::{FRAME_BYTES_MAX, GATHER_BYTES, OUTPUT_BYTES, PAGE_BYTES};
+use crate::limits::{FRAME_BYTES_MAX, GATHER_BYTES, OUTPUT_BYTES, PAGE_BYTES, TICK_MS_MAX};
 use crate::names::SegmentName;
 use crate::record::Record;
 use crate::sys::File;
@@ -166,6 +166,15 @@ impl Writer {
         self.open.is_some_and(|open| {
             open.trusted == trusted && self.waiting.len().saturating_add(bound) <= open.gather_end
         })
+    }
+
+    /// A coarse time, which may lag behind the exact one that the frame started with.
+    #[inline]
+    pub(crate) fn since_start(&self, coarse_ms: u64) -> u64 {
+        match self.open {
+            Some(open) if open.wall_ms.wrapping_sub(coarse_ms) <= TICK_MS_MAX => open.wall_ms,
+            _ => coarse_ms,
+        }
     }
 
     /// Lets the frame that was just started gather records: up to a page, and not over the

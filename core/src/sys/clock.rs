@@ -64,13 +64,15 @@ fn after_2038_ms(_clock: libc::clockid_t) -> Option<u64> {
     None
 }
 
+/// Wall clock, milliseconds since 1970.
+pub(super) fn wall_ms() -> u64 {
+    clock_ms(libc::CLOCK_REALTIME).unwrap_or(0)
+}
+
 /// Wall clock, milliseconds since 1970, of the last kernel tick.
 #[inline]
-pub(super) fn wall_ms() -> u64 {
-    match clock_ms(libc::CLOCK_REALTIME_COARSE) {
-        Some(ms) => ms,
-        None => clock_ms(libc::CLOCK_REALTIME).unwrap_or(0),
-    }
+pub(super) fn wall_coarse_ms() -> u64 {
+    clock_ms(libc::CLOCK_REALTIME_COARSE).unwrap_or_else(wall_ms)
 }
 
 /// Milliseconds since boot, suspended time included where the kernel counts it.

@@ -67,6 +67,9 @@ pub enum LockError {
 
 /// The machine.
 pub trait Sys: Send + Sync {
+    /// Gives the directory up, so that its file system can be unmounted. Calls on files that are
+    /// opened from here on fail.
+    fn close(&self) {}
     /// Opens a file.
     fn open(&self, path: &str, how: OpenHow) -> io::Result<Arc<dyn File>>;
     /// The size of a file in bytes, without opening it.
@@ -88,9 +91,12 @@ pub trait Sys: Send + Sync {
     /// holder's process id in it for others to name.
     fn lock(&self, path: &str) -> Result<Box<dyn Lock>, LockError>;
 
-    /// Wall clock, milliseconds since 1970; cheap and as coarse as the kernel's tick. Clocks
-    /// before 1970 answer 0.
+    /// Wall clock, milliseconds since 1970. Clocks before 1970 answer 0.
     fn wall_ms(&self) -> u64;
+    /// The same, cheaper, and behind by up to a tick of the kernel.
+    fn wall_coarse_ms(&self) -> u64 {
+        self.wall_ms()
+    }
     /// Milliseconds since boot, suspended time included.
     fn boot_ms(&self) -> u64;
     /// This boot's identity; 0 where the system does not tell.

@@ -3,6 +3,7 @@
 use super::dir::{facts_of, retry, Dir};
 use super::lock::Holder;
 use super::{clock, lock, random, File, Lock, LockError, OpenHow, Sys};
+use parking_lot::Mutex;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 
 /// The machine, seen from one directory.
 pub struct RealSys {
-    dir: Arc<Dir>,
+    /// None once it is closed.
+    dir: Mutex<Option<Arc<Dir>>>,
     /// Who we are when we hold a lock; also this boot's identity. Found out once, because locks
     /// may be taken for every append.
     holder: Holder,
@@ -23,13 +25,22 @@ impl RealSys {
     pub fn open(dir: &Path, create: bool) -> io::Result<RealSys> {
         super::fork::watch();
         Ok(RealSys {
-            dir: Arc::new(Dir::open(dir, create)?),
+            dir: Mutex::new(Some(Arc::new(Dir::open(dir, create)?))),
             holder: Holder::this_process(),
         })
+    }
+
+    fn dir(&self) -> io::Result<Arc<Dir>> {
+        let dir = self.dir.lock().clone();
+        dir.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 }
 
 impl Sys for RealSys {
+    fn close(&self) {
+        *self.dir.lock() = None;
+    }
+
     fn open(&self, path: &str, how: OpenHow) -> io::Result<Arc<dyn File>> {
         let flags = match how {
             OpenHow::Read => libc::O_RDONLY,
@@ -37,45 +48,50 @@ impl Sys for RealSys {
             OpenHow::CreateNew => libc::O_RDWR | libc::O_CREAT | libc::O_EXCL,
             OpenHow::Create => libc::O_RDWR | libc::O_CREAT,
         };
-        let file = self.dir.open_file(path, flags)?;
+        let file = self.dir()?.open_file(path, flags)?;
         Ok(Arc::new(RealFile { file }))
     }
 
     fn size_bytes(&self, path: &str) -> io::Result<u64> {
-        Ok(self.dir.facts(path)?.size_bytes)
+        Ok(self.dir()?.facts(path)?.size_bytes)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.dir.rename(from, to)
+        self.dir()?.rename(from, to)
     }
 
     fn unlink(&self, path: &str) -> io::Result<()> {
-        self.dir.unlink(path)
+        self.dir()?.unlink(path)
     }
 
     fn make_dir(&self, path: &str) -> io::Result<()> {
-        self.dir.make_dir(path)
+        self.dir()?.make_dir(path)
     }
 
     fn remove_dir(&self, path: &str) -> io::Result<()> {
-        self.dir.remove_dir(path)
+        self.dir()?.remove_dir(path)
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
-        self.dir.list(path)
+        self.dir()?.list(path)
     }
 
     fn sync_dir(&self, path: &str) -> io::Result<()> {
-        self.dir.sync(path)
+        self.dir()?.sync(path)
     }
 
     fn lock(&self, path: &str) -> Result<Box<dyn Lock>, LockError> {
-        lock::acquire(&self.dir, path, &self.holder)
+        lock::acquire(&self.dir().map_err(LockError::Io)?, path, &self.holder)
     }
 
     #[inline]
     fn wall_ms(&self) -> u64 {
         clock::wall_ms()
+    }
+
+    #[inline]
+    fn wall_coarse_ms(&self) -> u64 {
+        clock::wall_coarse_ms()
     }
 
     #[inline]
