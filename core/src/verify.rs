@@ -56,9 +56,9 @@ fn verify_partition(
     partition: &Partition,
     tell: &mut dyn FnMut(Damage),
 ) -> Result<()> {
-    let (mut offset, _) = partition.bounds();
+    let mut base = None;
     let mut expected = None;
-    while let Some(view) = partition.view_at(offset) {
+    while let Some(view) = partition.view_after(base) {
         log.context().check()?;
         let place = |kind, position, bytes, offset, offset_end| Damage {
             kind,
@@ -81,10 +81,7 @@ fn verify_partition(
                 tell(place(kind, position, bytes, first, end));
             },
         )?;
-        if !view.sealed {
-            break;
-        }
-        offset = view.next_offset.max(offset.saturating_add(1));
+        base = Some(view.name.base);
         expected = Some(view.next_offset);
     }
     Ok(())
@@ -126,6 +123,9 @@ fn verify_segment(
     let mut window = Window::new(SCAN_BYTES);
     window.set_file(file.clone());
     let mut fold = Fold::new(view.place, ClockMark::default(), start, view.end);
+    if view.sealed {
+        fold.offsets_end = view.next_offset;
+    }
     let torn = fold
         .run(&mut window, view.end, &mut |hole| {
             tell(

@@ -76,7 +76,7 @@ impl Partition {
         let wall_ms = self.context.sys.wall_ms();
         let timestamp_ms = record.timestamp_ms.unwrap_or(wall_ms);
         let bound = framed(size.bound)?;
-        if let Some(needs_room) = self.admit(&mut state, bound, room)? {
+        if let Some(needs_room) = self.admit(&mut state, 1, bound, room)? {
             return Ok(needs_room);
         }
         let run_s = self.make_ready(&mut state, bound)?;
@@ -105,7 +105,7 @@ impl Partition {
         let size = batch_size(records)?;
         let bound = framed(size.bound)?;
         let mut state = self.enter()?;
-        if let Some(needs_room) = self.admit(&mut state, bound, room)? {
+        if let Some(needs_room) = self.admit(&mut state, records.len(), bound, room)? {
             return Ok(needs_room);
         }
         let first = state.next_offset();
@@ -124,7 +124,17 @@ impl Partition {
     }
 
     /// Sees to an active segment that has a place for so much more.
-    fn admit(&self, state: &mut State, bound: usize, room: Room) -> Result<Option<Appended>> {
+    fn admit(
+        &self,
+        state: &mut State,
+        records: usize,
+        bound: usize,
+        room: Room,
+    ) -> Result<Option<Appended>> {
+        if state.next_offset().checked_add(records as u64).is_none() {
+            let text = "the partition has no offsets left";
+            return Err(Error::new(Kind::Full, text).in_partition(self.number));
+        }
         if state.is_due_to_rotate(bound) {
             let needed = state.limits.segment_bytes.max(bound as u64);
             if room == Room::Check && self.topic.lacks_room(&self.context, needed) {

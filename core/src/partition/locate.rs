@@ -61,6 +61,23 @@ impl Partition {
         }
     }
 
+    /// The first segment whose base is behind this one.
+    pub(crate) fn view_after(&self, base: Option<u64>) -> Option<View> {
+        let state = self.state.lock();
+        let is_before = |own: u64| base.is_some_and(|base| own <= base);
+        let after = state
+            .sealed
+            .partition_point(|segment| is_before(segment.name.base));
+        if let Some(segment) = state.sealed.get(after) {
+            return Some(self.view_sealed(segment));
+        }
+        let active = state
+            .active
+            .as_ref()
+            .filter(|writer| !is_before(writer.name.base));
+        active.map(|writer| self.view_active(writer))
+    }
+
     /// The last segment with a record before this offset.
     pub(crate) fn view_before(&self, offset: u64) -> Option<View> {
         let state = self.state.lock();

@@ -221,32 +221,23 @@ impl Recovery<'_> {
         let place = self.topic.place(&name);
         let start = first_frame_position(&self.topic.name);
         let segment_bytes = self.options.segment_bytes.max(size);
-        if let Some(footer) = footer::read(&*file, size, &place).map_err(unreadable)? {
-            // The last one's header tells the clock; the others' would cost a read each.
-            let header = if is_last {
-                self.header(&file, &name)?
-            } else {
-                None
-            };
-            let clock = header
-                .as_ref()
-                .map_or(ClockMark::default(), |header| header.clock);
-            let mut fold = Fold::new(place, clock, start, 0);
-            fold.summary = footer.summary;
-            fold.end = size;
-            fold.sealed = true;
-            let holes = Vec::new();
-            let stillborn = false;
-            return Ok(Looked {
-                name,
-                size,
-                header,
-                stillborn,
-                fold,
-                footer: true,
-                torn: 0,
-                holes,
-            });
+        // The last one is folded in any case: only its frames tell of the boot that wrote them.
+        if !is_last {
+            if let Some(footer) = footer::read(&*file, size, &place).map_err(unreadable)? {
+                let mut fold = Fold::new(place, ClockMark::default(), start, 0);
+                fold.summary = footer.summary;
+                fold.end = size;
+                return Ok(Looked {
+                    name,
+                    size,
+                    header: None,
+                    stillborn: false,
+                    fold,
+                    footer: true,
+                    torn: 0,
+                    holes: Vec::new(),
+                });
+            }
         }
         let header = self.header(&file, &name)?;
         let clock = header
@@ -260,6 +251,7 @@ impl Recovery<'_> {
         let torn = fold
             .run(&mut window, size, &mut |hole| holes.push(hole))
             .map_err(unreadable)?;
+        let fold_is_sealed = fold.sealed;
         let stillborn = header.is_none()
             && fold.summary.records == 0
             && holes.is_empty()
@@ -270,7 +262,7 @@ impl Recovery<'_> {
             header,
             stillborn,
             fold,
-            footer: false,
+            footer: fold_is_sealed && torn == 0,
             torn,
             holes,
         })

@@ -38,8 +38,8 @@ enum Brought {
     Offset(u64),
     /// Nothing that has an offset.
     Nothing,
-    /// Bytes that make no sense, behind the records that did.
-    Nonsense,
+    /// Bytes that make no sense, behind records that did, the first with this offset.
+    Nonsense(Option<u64>),
 }
 
 impl Fold {
@@ -87,12 +87,10 @@ impl Fold {
                     Step::Frame(frame) => {
                         let size = frame.size() as u64;
                         match self.frame(&frame, position) {
-                            Brought::Nonsense => {
-                                if let Some(done) = hole.take() {
-                                    holes(Hole {
-                                        offset_end: done.offset,
-                                        ..done
-                                    });
+                            Brought::Nonsense(first) => {
+                                let ended = hole.take_if(|_| first.is_some());
+                                if let (Some(done), Some(offset_end)) = (ended, first) {
+                                    holes(Hole { offset_end, ..done });
                                 }
                                 (size, 0)
                             }
@@ -131,14 +129,14 @@ impl Fold {
                     self.sealed = true;
                     Brought::Offset(next_offset)
                 }
-                None => Brought::Nonsense,
+                None => Brought::Nonsense(None),
             },
             Kind::Clock => match decode_clock(frame.body) {
                 Some(clock) => {
                     self.clock = clock;
                     Brought::Nothing
                 }
-                None => Brought::Nonsense,
+                None => Brought::Nonsense(None),
             },
             Kind::Records { .. } => self.records(frame, position),
         }
@@ -148,7 +146,7 @@ impl Fold {
     /// not go back.
     fn records(&mut self, frame: &Frame<'_>, position: u64) -> Brought {
         let Some(mut records) = Records::of(frame, &self.place) else {
-            return Brought::Nonsense;
+            return Brought::Nonsense(None);
         };
         let mut first = None;
         let mut time_max = 0;
@@ -167,7 +165,7 @@ impl Fold {
             }
         };
         let Some(first) = first else {
-            return Brought::Nonsense;
+            return Brought::Nonsense(None);
         };
         self.summary.run_last_s = self.summary.run_last_s.max(records.run_s);
         self.index.frame(first, position);
@@ -176,7 +174,7 @@ impl Fold {
         if ended {
             Brought::Offset(first)
         } else {
-            Brought::Nonsense
+            Brought::Nonsense(Some(first))
         }
     }
 }

@@ -164,7 +164,9 @@ impl Writer {
     #[inline]
     pub(crate) fn gathers(&self, bound: usize, trusted: bool) -> bool {
         self.open.is_some_and(|open| {
-            open.trusted == trusted && self.waiting.len().saturating_add(bound) <= open.gather_end
+            open.trusted == trusted
+                && self.waiting.len().saturating_add(bound) <= open.gather_end
+                && self.summary.next_offset != u64::MAX
         })
     }
 

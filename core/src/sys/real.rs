@@ -282,7 +282,8 @@ mod tests {
             }
             let sys = RealSys::open(&path, false).unwrap();
             let file = sys
-                .dir
+                .dir()
+                .unwrap()
                 .open_file("f", libc::O_RDWR | libc::O_CREAT)
                 .unwrap();
             // SAFETY: the call only takes numbers.
