@@ -30,12 +30,28 @@ pub(crate) struct Loaded {
     pub checkpoints: BTreeMap<u64, Vec<(u64, u64)>>,
 }
 
+/// Whether the directory holds a log. One whose `LOG` is lost is one all the same: nothing in
+/// that file is needed for reading.
+fn is_log(context: &Context) -> Result<bool> {
+    let sys = &*context.sys;
+    if !matches!(
+        meta::read(sys, block::Kind::Log, names::LOG)?,
+        Meta::Missing
+    ) {
+        return Ok(true);
+    }
+    let names = sys
+        .list("")
+        .map_err(|e| Error::io("the log's directory cannot be listed", e))?;
+    Ok(names.iter().any(|name| {
+        let is_topic = names::topic_number(name).is_some();
+        is_topic && sys.size_bytes(&names::topic_file(name)).is_ok()
+    }))
+}
+
 /// Fails when the directory holds no log and none may be made, before anything is made in it.
 pub(crate) fn check_exists(context: &Context, options: &LogOptions) -> Result<()> {
-    let exists = !matches!(
-        meta::read(&*context.sys, block::Kind::Log, names::LOG)?,
-        Meta::Missing
-    );
+    let exists = is_log(context)?;
     let wanted = options.mode == Mode::ReadOnly || options.create == Create::Never;
     match (exists, options.create) {
         (false, _) if wanted => Err(Error::new(

@@ -107,7 +107,9 @@ impl Inner {
         }
         let sys = &*self.context.sys;
         let fail = |e| Error::io(format!("topic '{name}' cannot be created"), e);
+        // A number is only a name: one whose directory could not be cleaned up is not used again.
         let dir = names::topic_dir(topics.next_number);
+        topics.next_number = topics.next_number.saturating_add(1);
         sys.make_dir(&dir).map_err(fail)?;
         let body = TopicBody {
             uid: sys.random_u64(),
@@ -130,7 +132,6 @@ impl Inner {
                 return Err(error);
             }
         };
-        topics.next_number = topics.next_number.saturating_add(1);
         let topic = load::new_topic(&self.context, body, dir, resolved, bytes)?;
         topics.by_name.insert(name.to_owned(), topic.clone());
         Ok(topic)

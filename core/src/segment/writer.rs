@@ -61,6 +61,8 @@ pub(crate) struct Writer {
     waiting: Vec<u8>,
     /// How many of the waiting bytes are in the file already: part of a frame.
     in_file: usize,
+    /// Behind that, bytes of a frame that was taken back are in the file.
+    has_leftover: bool,
     open: Option<Open>,
     /// Running time of the newest frame, in seconds.
     run_s: u64,
@@ -80,6 +82,7 @@ impl Writer {
             written_offset: summary.next_offset,
             waiting: header.encode(),
             in_file: 0,
+            has_leftover: false,
             open: None,
             run_s: summary.run_last_s,
         }
@@ -97,6 +100,7 @@ impl Writer {
             written_offset: fold.summary.next_offset,
             waiting: Vec::new(),
             in_file: 0,
+            has_leftover: false,
             open: None,
             run_s: fold.summary.run_last_s,
         }
@@ -308,7 +312,9 @@ impl Writer {
             Extent::All => self.waiting.len(),
             Extent::Pages => self.whole_pages(),
         };
+        self.cut_leftover(file);
         let answer = self.hand_over(file, upto);
+        self.cut_leftover(file);
         if self.in_file == self.waiting.len() {
             self.written = self.end();
             self.written_offset = self.summary.next_offset;
@@ -357,7 +363,16 @@ impl Writer {
     pub(crate) fn trim(&mut self, file: &dyn File) {
         if self.in_file > self.waiting.len() {
             self.in_file = self.waiting.len();
-            let _ = file.truncate(self.end());
+            self.has_leftover = true;
+            self.cut_leftover(file);
+        }
+    }
+
+    /// Cuts off what is left of a frame that was taken back, as soon as the system lets us: behind
+    /// a footer it would look like damage.
+    fn cut_leftover(&mut self, file: &dyn File) {
+        if self.has_leftover {
+            self.has_leftover = file.truncate(self.file_end()).is_err();
         }
     }
 
