@@ -198,8 +198,8 @@ pub(crate) struct Records<'a> {
     input: Input<'a>,
     /// The offset of the next record.
     pub next_offset: u64,
-    /// Wall time of the frame.
-    pub wall_ms: u64,
+    /// The timestamp of the record before; at the start, the frame's wall clock.
+    pub time_ms: u64,
     /// Running time of the frame, in seconds.
     pub run_s: u64,
     time_trusted: bool,
@@ -219,12 +219,12 @@ impl<'a> Records<'a> {
     fn begin(body: &'a [u8], place: &Place, time_trusted: bool) -> Option<Records<'a>> {
         let mut input = Input::new(body);
         let next_offset = place.base.checked_add(input.number()?)?;
-        let wall_ms = input.number()?;
+        let time_ms = input.number()?;
         let run_s = input.number()?;
         Some(Records {
             input,
             next_offset,
-            wall_ms,
+            time_ms,
             run_s,
             time_trusted,
         })
@@ -235,13 +235,13 @@ impl<'a> Records<'a> {
     pub(crate) fn resume(
         bytes: &'a [u8],
         next_offset: u64,
-        wall_ms: u64,
+        time_ms: u64,
         time_trusted: bool,
     ) -> Records<'a> {
         Records {
             input: Input::new(bytes),
             next_offset,
-            wall_ms,
+            time_ms,
             run_s: 0,
             time_trusted,
         }
@@ -282,7 +282,8 @@ impl<'a> Records<'a> {
         } = record::decode(&mut self.input).ok_or(Nonsense)?;
         let offset = self.next_offset.checked_add(skip).ok_or(Nonsense)?;
         self.next_offset = offset.checked_add(1).ok_or(Nonsense)?;
-        let timestamp_ms = self.wall_ms.wrapping_add_signed(time_delta);
+        let timestamp_ms = self.time_ms.wrapping_add_signed(time_delta);
+        self.time_ms = timestamp_ms;
         let time_trusted = self.time_trusted;
         Ok(Some(RecordView {
             partition,
@@ -340,7 +341,7 @@ mod tests {
                 value: Some(b"value"),
                 ..Record::default()
             };
-            record.encode(&mut out, i as i64, 0);
+            record.encode(&mut out, i64::from(i > 0), 0);
         }
         finish(
             &mut out,

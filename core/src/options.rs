@@ -203,7 +203,7 @@ impl TopicOptions {
             .saturating_mul(u64::from(self.partitions).saturating_add(1));
         if self.max_bytes != 0 && self.max_bytes < least {
             return refuse(format!(
-                "max_bytes {} is under {least}: a segment of {} for each of {} partitions and one more",
+                "max_bytes {} is under {least}: a segment of {} for each of {} partitions, and one",
                 self.max_bytes, self.segment_bytes, self.partitions
             ));
         }

@@ -126,7 +126,7 @@ pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
 const HAS_KEY: u8 = 1;
 const HAS_VALUE: u8 = 2;
 const HAS_HEADERS: u8 = 4;
-/// A time of its own, as a difference to the frame's.
+/// A time of its own, as a difference to the record's before, or to the frame's.
 const HAS_TIME: u8 = 8;
 /// Offsets are left out before this record: compaction removed their records.
 const HAS_SKIP: u8 = 16;
@@ -186,8 +186,8 @@ impl Record<'_> {
         }))
     }
 
-    /// Appends the record's bytes. `time_delta` is its time less the frame's, `skip` the number
-    /// of offsets left out before it.
+    /// Appends the record's bytes. `time_delta` is its time less the one's before, `skip` how
+    /// many offsets are left out before it.
     #[inline]
     pub(crate) fn encode(&self, out: &mut Vec<u8>, time_delta: i64, skip: u64) {
         match (self.key, self.value) {

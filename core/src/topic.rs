@@ -317,6 +317,7 @@ impl Topic {
         for partition in &self.inner.partitions {
             partition.add_stats(&mut sum);
         }
+        sum.bytes = self.inner.shared.used_bytes();
         Ok(sum)
     }
 

@@ -133,7 +133,8 @@ def records_of(kind: int, body: Cursor, base: int) -> Iterator[Record]:
         has = body.uint(1)
         if has & ~(KEY | VALUE | HEADERS | TIME | SKIP) or not has & (KEY | VALUE):
             raise MalformedError("the attributes of a record")
-        timestamp = (wall + body.svarint()) % U64 if has & TIME else wall
+        wall = (wall + body.svarint()) % U64 if has & TIME else wall
+        timestamp = wall
         offset += body.varint() if has & SKIP else 0
         key_length = body.varint() if has & KEY else None
         value_length = body.varint() if has & VALUE else None

@@ -261,7 +261,7 @@ impl Partition {
         let state = self.state.lock();
         let add = |to: &mut u64, figure: u64| *to = to.saturating_add(figure);
         add(&mut sum.records, state.records());
-        add(&mut sum.bytes, state.bytes());
+
         add(&mut sum.segments, state.segments());
         add(&mut sum.appended_records, state.counters.appended_records);
         add(&mut sum.appended_bytes, state.counters.appended_bytes);

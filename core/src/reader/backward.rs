@@ -68,7 +68,7 @@ impl Reader {
             let left = usize::try_from(rest.end.saturating_sub(rest.position)).unwrap_or(0);
             let bytes = self.window.held(rest.position).get(..left).unwrap_or(&[]);
             let mut records =
-                Records::resume(bytes, rest.next_offset, rest.wall_ms, rest.time_trusted);
+                Records::resume(bytes, rest.next_offset, rest.time_ms, rest.time_trusted);
             let Ok(Some(record)) = records.next(cursor.partition) else {
                 continue;
             };
@@ -157,14 +157,14 @@ impl Reader {
                     let Some(mut records) = Records::of(&frame, &view.place) else {
                         continue;
                     };
-                    let (wall_ms, time_trusted) = (records.wall_ms, records.time_trusted());
+                    let time_trusted = records.time_trusted();
                     loop {
                         let left = records.rest_bytes() as u64;
                         let rest = Rest {
                             position: position.saturating_sub(left),
                             end: position,
                             next_offset: records.next_offset,
-                            wall_ms,
+                            time_ms: records.time_ms,
                             time_trusted,
                         };
                         match records.next(view.name.partition) {

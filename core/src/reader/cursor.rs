@@ -10,16 +10,32 @@ pub(super) struct Rest {
     pub position: u64,
     pub end: u64,
     pub next_offset: u64,
-    pub wall_ms: u64,
+    /// The timestamp of the record before, or the frame's wall clock.
+    pub time_ms: u64,
     pub time_trusted: bool,
 }
 
+/// A place inside a frame: how many bytes are left, and what the next record counts on from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here {
+    pub left: usize,
+    pub next_offset: u64,
+    pub time_ms: u64,
+}
+
 impl Rest {
-    /// The same frame from where so many bytes are left and this offset is next.
-    pub(super) fn at(&self, (left, next_offset): (usize, u64)) -> Rest {
-        Rest {
-            position: self.end.saturating_sub(left as u64),
+    /// The same frame from another place on.
+    pub(super) fn at(&self, here: Here) -> Rest {
+        let Here {
+            left,
             next_offset,
+            time_ms,
+        } = here;
+        let position = self.end.saturating_sub(left as u64);
+        Rest {
+            position,
+            next_offset,
+            time_ms,
             ..*self
         }
     }

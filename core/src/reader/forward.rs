@@ -1,6 +1,6 @@
 //! Towards newer records: frame by frame through the window, segment by segment.
 
-use super::cursor::{Cursor, Pass, Rest};
+use super::cursor::{Cursor, Here, Pass, Rest};
 use super::Reader;
 use crate::error::{Error, Kind, Result};
 use crate::frame::{self, Frame, Parsed, Records};
@@ -100,14 +100,18 @@ impl Reader {
         let bytes = self.window.held(rest.position);
         let left = usize::try_from(rest.end.saturating_sub(rest.position)).unwrap_or(0);
         let bytes = bytes.get(..left).unwrap_or(&[]);
-        let mut records = Records::resume(bytes, rest.next_offset, rest.wall_ms, rest.time_trusted);
+        let mut records = Records::resume(bytes, rest.next_offset, rest.time_ms, rest.time_trusted);
         let mut given = 0_usize;
         let mut last = None;
         let is_plain = self.options.key.is_none();
         let left = loop {
-            let here = (records.rest_bytes(), records.next_offset);
+            let here = Here {
+                left: records.rest_bytes(),
+                next_offset: records.next_offset,
+                time_ms: records.time_ms,
+            };
             if given >= max {
-                break Some(here).filter(|(left, _)| *left != 0);
+                break Some(here).filter(|here| here.left != 0);
             }
             let Ok(next) = records.next_inline(cursor.partition) else {
                 // The sum was right and the content is not: the rest of the frame is lost.
@@ -154,7 +158,7 @@ impl Reader {
         let left = usize::try_from(given.end.saturating_sub(given.position)).ok()?;
         let bytes = self.window.held(given.position).get(..left)?;
         let mut records =
-            Records::resume(bytes, given.next_offset, given.wall_ms, given.time_trusted);
+            Records::resume(bytes, given.next_offset, given.time_ms, given.time_trusted);
         let record = records.next(partition).ok()??;
         (record.offset == offset).then_some(record)
     }
@@ -312,7 +316,7 @@ fn open(cursor: &mut Cursor, frame: &Frame<'_>, view: &View) -> bool {
         position: end.saturating_sub(records.rest_bytes() as u64),
         end,
         next_offset: records.next_offset,
-        wall_ms: records.wall_ms,
+        time_ms: records.time_ms,
         time_trusted: records.time_trusted(),
     });
     true

@@ -25,6 +25,8 @@ pub(crate) struct Stamp {
 struct Open {
     start: usize,
     wall_ms: u64,
+    /// The timestamp of the newest record, or the wall clock.
+    time_ms: u64,
     trusted: bool,
     time_max_ms: u64,
     /// Where in the waiting bytes the frame has to end at the latest, to take another record.
@@ -214,6 +216,7 @@ impl Writer {
         self.open = Some(Open {
             start,
             wall_ms,
+            time_ms: wall_ms,
             trusted,
             time_max_ms: 0,
             gather_end: 0,
@@ -227,7 +230,8 @@ impl Writer {
         let Some(open) = &mut self.open else {
             return offset;
         };
-        let delta = (timestamp_ms as i64).wrapping_sub(open.wall_ms as i64);
+        let delta = (timestamp_ms as i64).wrapping_sub(open.time_ms as i64);
+        open.time_ms = timestamp_ms;
         record.encode(&mut self.waiting, delta, 0);
         self.summary
             .add(offset, timestamp_ms, record.value.is_none());
