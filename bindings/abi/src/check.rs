@@ -1,0 +1,14 @@
+//! The header against the engine: what differs does not compile.
+
+use crate::raw;
+use std::mem::{align_of, offset_of, size_of};
+
+/// Everything that the header declares, as the engine has it: each of its modules is one section.
+mod engine {
+    pub use edgelog::{
+        error::*, library::*, log::*, names::*, options::*, reader::*, record::*, report::*,
+        stats::*, status::*, topic::*,
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/check.rs"));

@@ -1,0 +1,363 @@
+//! Handles: what the opaque pointers point to, and what happens to them after their close.
+//!
+//! A handle is a small shell around the engine's object. Closing it empties the shell but keeps
+//! its memory until 64 more handles were closed, so that a late or racing call finds a shell that
+//! says CLOSED instead of freed memory.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::failure::{invalid, Failure};
+use crate::status::{EDGELOG_CLOSED, EDGELOG_FORKED, EDGELOG_MISUSE};
+
+/// Closed handles that still answer CLOSED.
+const CLOSED_HANDLES_KEPT: usize = 64;
+
+/// What all shells start with, whatever they hold.
+#[repr(C)]
+pub(crate) struct Head {
+    /// The kind's LIVE value, or its CLOSED one.
+    state: AtomicU32,
+    /// Calls that are inside; for a one-thread handle 0 or 1.
+    users: AtomicU32,
+    /// The process that made it, as the engine counts forks.
+    generation: u32,
+    free: unsafe fn(*mut Head),
+}
+
+/// A handle's memory: the head, and the engine's object until the close.
+#[repr(C)]
+pub(crate) struct Shell<T, B = ()> {
+    head: Head,
+    value: UnsafeCell<Option<T>>,
+    /// Stays until the shell is freed; for calls that may come while another is inside.
+    beside: B,
+}
+
+/// A type that callers hold by pointer: its only field is the shell.
+pub(crate) trait Handle: Sized + 'static {
+    type Value;
+    type Beside;
+    /// Marks a live one in memory; odd, different for each kind.
+    const LIVE: u32;
+    /// Where the shell is: at the start, so that a handle of another kind can be told.
+    const SHELL_AT: usize;
+    fn shell(&self) -> &Shell<Self::Value, Self::Beside>;
+}
+
+const fn closed<H: Handle>() -> u32 {
+    H::LIVE ^ 1
+}
+
+fn gone() -> Failure {
+    Failure::Here(EDGELOG_CLOSED, "the handle was closed")
+}
+
+/// Makes a handle, which the caller owns until its close.
+pub(crate) fn make<H: Handle>(
+    value: H::Value,
+    beside: H::Beside,
+    wrap: impl FnOnce(Shell<H::Value, H::Beside>) -> H,
+) -> *mut H {
+    const { assert!(H::SHELL_AT == 0 && H::LIVE % 2 == 1) };
+    unsafe fn free<H: Handle>(head: *mut Head) {
+        // SAFETY: `make` put it into a Box of this very type; the head is its first field.
+        drop(unsafe { Box::from_raw(head.cast::<H>()) });
+    }
+    let head = Head {
+        state: AtomicU32::new(H::LIVE),
+        users: AtomicU32::new(0),
+        generation: edgelog_core::fork_generation(),
+        free: free::<H>,
+    };
+    let shell = Shell {
+        head,
+        value: UnsafeCell::new(Some(value)),
+        beside,
+    };
+    Box::into_raw(Box::new(wrap(shell)))
+}
+
+/// A live handle of the right kind.
+///
+/// # Safety
+/// `handle` is NULL or one that [`make`] made, not closed more than [`CLOSED_HANDLES_KEPT`]
+/// closes ago.
+#[inline(always)]
+unsafe fn live<'a, H: Handle>(handle: *const H) -> Result<&'a H, Failure> {
+    if handle.is_null() || !handle.is_aligned() {
+        return Err(invalid("the handle is NULL or no handle"));
+    }
+    // SAFETY: every handle starts with a head, also one of another kind.
+    let state = unsafe { &(*handle.cast::<Head>()).state }.load(Ordering::Relaxed);
+    if state == H::LIVE {
+        // SAFETY: the state says that it is one of this kind.
+        Ok(unsafe { &*handle })
+    } else {
+        Err(why_not::<H>(state))
+    }
+}
+
+#[cold]
+fn why_not<H: Handle>(state: u32) -> Failure {
+    if state == closed::<H>() {
+        gone()
+    } else {
+        Failure::Here(EDGELOG_MISUSE, "the handle is of another kind")
+    }
+}
+
+#[inline]
+fn check_fork(head: &Head) -> Result<(), Failure> {
+    if head.generation == edgelog_core::fork_generation() {
+        Ok(())
+    } else {
+        Err(Failure::Here(
+            EDGELOG_FORKED,
+            "the handle was opened before a fork",
+        ))
+    }
+}
+
+/// The object for a call that must cost next to nothing: not counted, so only for kinds whose
+/// close keeps the object ([`close_keeping`]).
+///
+/// # Safety
+/// As for [`live`].
+#[inline(always)]
+pub(crate) unsafe fn peek<'a, H: Handle>(handle: *const H) -> Result<&'a H::Value, Failure> {
+    // SAFETY: as this function asks for; the object stays until the shell is freed, and only
+    // shared references to it exist.
+    unsafe {
+        (*live(handle)?.shell().value.get())
+            .as_ref()
+            .ok_or_else(gone)
+    }
+}
+
+/// What lies beside the object, also while another call is inside.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn beside<'a, H: Handle>(handle: *const H) -> Result<&'a H::Beside, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { live(handle)? }.shell();
+    check_fork(&shell.head)?;
+    Ok(&shell.beside)
+}
+
+/// Counts a call out again.
+struct Leave<'a>(&'a Head);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A call inside a handle that many threads may use.
+pub(crate) struct Entered<'a, T> {
+    value: &'a T,
+    _inside: Leave<'a>,
+}
+
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+/// Enters a handle that many threads may use; its close leaves the object alone meanwhile.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn enter<'a, H: Handle>(
+    handle: *const H,
+) -> Result<Entered<'a, H::Value>, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { live(handle)? }.shell();
+    check_fork(&shell.head)?;
+    // First announce, then look again: a close first changes the state, then looks who is inside.
+    // One of the two sees the other.
+    shell.head.users.fetch_add(1, Ordering::SeqCst);
+    let inside = Leave(&shell.head);
+    if shell.head.state.load(Ordering::SeqCst) != H::LIVE {
+        return Err(gone());
+    }
+    // SAFETY: announced and not closed, so the object stays and is only shared.
+    let value = unsafe { (*shell.value.get()).as_ref() }.ok_or_else(gone)?;
+    Ok(Entered {
+        value,
+        _inside: inside,
+    })
+}
+
+/// Closes a handle that many threads may use: tells `finish`, then frees the object at once, or
+/// with the shell if calls are still inside.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn close<H: Handle, A>(
+    handle: *mut H,
+    finish: impl FnOnce(&H::Value) -> Result<A, Failure>,
+) -> Result<A, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { shut(handle.cast_const())? };
+    let burial = Burial(handle.cast());
+    // SAFETY: only this call closed it, so the object is there; others only share it.
+    let answer = unsafe { (*shell.value.get()).as_ref() }
+        .ok_or_else(gone)
+        .and_then(finish);
+    if shell.head.users.load(Ordering::SeqCst) == 0 {
+        // SAFETY: nobody is inside, and whoever enters now sees the state and turns back.
+        drop(unsafe { (*shell.value.get()).take() });
+    }
+    drop(burial);
+    answer
+}
+
+/// Closes a handle whose object may be in use without having been counted: it goes with the shell.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn close_keeping<H: Handle, A>(
+    handle: *mut H,
+    finish: impl FnOnce(&H::Value) -> Result<A, Failure>,
+) -> Result<A, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { shut(handle.cast_const())? };
+    let burial = Burial(handle.cast());
+    // SAFETY: the object stays until the shell is freed, and is only shared.
+    let answer = unsafe { (*shell.value.get()).as_ref() }
+        .ok_or_else(gone)
+        .and_then(finish);
+    drop(burial);
+    answer
+}
+
+/// Changes a live handle to closed; exactly one of several callers gets it.
+///
+/// # Safety
+/// As for [`live`].
+unsafe fn shut<'a, H: Handle>(handle: *const H) -> Result<&'a Shell<H::Value, H::Beside>, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { live(handle)? }.shell();
+    check_fork(&shell.head)?;
+    let state = &shell.head.state;
+    match state.compare_exchange(H::LIVE, closed::<H>(), Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => Ok(shell),
+        Err(_) => Err(gone()),
+    }
+}
+
+/// Lets go of a one-thread handle.
+struct Release<'a>(&'a Head);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.users.store(0, Ordering::Release);
+    }
+}
+
+/// The only call inside a one-thread handle.
+pub(crate) struct Seized<'a, T> {
+    value: &'a mut T,
+    alone: Release<'a>,
+}
+
+impl<T> Deref for Seized<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Seized<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
+}
+
+/// Enters a one-thread handle, alone.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn seize<'a, H: Handle>(
+    handle: *const H,
+) -> Result<Seized<'a, H::Value>, Failure> {
+    // SAFETY: as this function asks for.
+    let shell = unsafe { live(handle)? }.shell();
+    check_fork(&shell.head)?;
+    if shell.head.users.swap(1, Ordering::Acquire) != 0 {
+        return Err(Failure::Here(
+            EDGELOG_MISUSE,
+            "another thread is inside this handle",
+        ));
+    }
+    let alone = Release(&shell.head);
+    // SAFETY: nobody else is inside.
+    let value = unsafe { (*shell.value.get()).as_mut() }.ok_or_else(gone)?;
+    Ok(Seized { value, alone })
+}
+
+/// Closes a one-thread handle and frees its object.
+///
+/// # Safety
+/// As for [`live`].
+pub(crate) unsafe fn close_seized<H: Handle>(handle: *mut H) -> Result<(), Failure> {
+    // SAFETY: as this function asks for. Seized first, so that a handle in use stays open.
+    let Seized { alone, .. } = unsafe { seize(handle.cast_const())? };
+    // SAFETY: the same handle.
+    let shell = unsafe { shut(handle.cast_const())? };
+    let burial = Burial(handle.cast());
+    // SAFETY: still alone inside, and the borrow of the object has ended.
+    drop(unsafe { (*shell.value.get()).take() });
+    drop(alone);
+    drop(burial);
+    Ok(())
+}
+
+/// Buries a closed shell also when the engine's close panics.
+struct Burial(*mut Head);
+
+impl Drop for Burial {
+    fn drop(&mut self) {
+        bury(self.0);
+    }
+}
+
+/// The shells closed last. No lock: a child forked in the middle of a close could never take it.
+struct Ring {
+    slots: [AtomicPtr<Head>; CLOSED_HANDLES_KEPT],
+    next: AtomicU32,
+}
+
+static CLOSED: Ring = Ring {
+    slots: [const { AtomicPtr::new(null_mut()) }; CLOSED_HANDLES_KEPT],
+    next: AtomicU32::new(0),
+};
+
+/// Puts a closed shell into the ring and frees the one that it pushes out.
+fn bury(head: *mut Head) {
+    // 64 divides 2^32, so the turn goes on evenly when the counter wraps.
+    let turn = CLOSED.next.fetch_add(1, Ordering::Relaxed) as usize % CLOSED_HANDLES_KEPT;
+    let Some(slot) = CLOSED.slots.get(turn) else {
+        return;
+    };
+    let old = slot.swap(head, Ordering::AcqRel);
+    if old.is_null() {
+        return;
+    }
+    // SAFETY: it was put in by a close, and the swap gave it to nobody else.
+    unsafe {
+        let ours = (*old).generation == edgelog_core::fork_generation();
+        // What a call is still inside of, or what belongs to the parent process, is left alone: a
+        // few bytes lost, where freeing could harm.
+        if ours && (*old).users.load(Ordering::SeqCst) == 0 {
+            ((*old).free)(old);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The C interface of edgelog: what `include/edgelog.h` declares, over the engine in
+//! `edgelog_core`. `ffi/ABI.md` holds the rules that all of it keeps.
+//!
+//! Each public module is one section of the header; ci/header has their order. The private ones
+//! stand behind them.
+
+#![expect(
+    non_camel_case_types,
+    reason = "the types carry the names that C knows them by"
+)]
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "ABI.md says once what every caller promises"
+)]
+
+pub mod error;
+pub mod library;
+pub mod log;
+pub mod names;
+pub mod options;
+pub mod reader;
+pub mod record;
+pub mod report;
+pub mod stats;
+pub mod status;
+pub mod topic;
+
+mod failure;
+mod guard;
+mod handle;
+mod input;
+mod layout;
+mod tagged;

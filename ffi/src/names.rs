@@ -1,0 +1,141 @@
+//! Names: the topics of a log, as a list.
+
+use std::mem::offset_of;
+
+use edgelog_core as core;
+
+use crate::error::edgelog_error;
+use crate::failure::Failure;
+use crate::guard::guard;
+use crate::handle::{self, Handle, Shell};
+use crate::input::Place;
+use crate::log::edgelog_log;
+use crate::record::edgelog_bytes;
+use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+
+/// A list of names, as they were when it was made.
+///
+/// Threads: any number at once; close it when no thread uses what it gave. Outlives the log. Freed
+/// by edgelog_names_close.
+pub struct edgelog_names {
+    shell: Shell<Vec<Name>>,
+}
+
+impl Handle for edgelog_names {
+    type Value = Vec<Name>;
+    type Beside = ();
+    const LIVE: u32 = 0x6e61_6d07;
+    const SHELL_AT: usize = offset_of!(edgelog_names, shell);
+    fn shell(&self) -> &Shell<Vec<Name>> {
+        &self.shell
+    }
+}
+
+/// Bytes with a zero behind them that does not count.
+pub(crate) struct Name(Box<[u8]>);
+
+impl Name {
+    pub(crate) fn new(name: &str) -> Result<Name, Failure> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(name.len().saturating_add(1))?;
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+        Ok(Name(bytes.into_boxed_slice()))
+    }
+
+    pub(crate) fn show(&self) -> edgelog_bytes {
+        match self.0.split_last() {
+            Some((_, name)) => edgelog_bytes::of(name),
+            None => edgelog_bytes::NONE,
+        }
+    }
+}
+
+/// The names of all topics of a log, sorted.
+///
+/// Errors: EDGELOG_IO. Threads: any. The list lives until edgelog_names_close. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_log_topics(
+    log: *const edgelog_log,
+    names: *mut *mut edgelog_names,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let log: handle::Entered<'_, core::Log> = handle::enter(log)?;
+            let place = Place::at(names)?;
+            let list = log.topic_names()?;
+            let list = list
+                .iter()
+                .map(|name| Name::new(name))
+                .collect::<Result<Vec<_>, _>>()?;
+            place.put(handle::make(list, (), |shell| edgelog_names { shell }));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// How many names the list has.
+///
+/// Threads: any. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_names_count(
+    names: *const edgelog_names,
+    count: *mut u32,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let names = handle::enter(names)?;
+            let place = Place::at(count)?;
+            place.put(u32::try_from(names.len()).unwrap_or(u32::MAX));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// One name of the list, from index 0: UTF-8, with a zero byte behind it that size does not count.
+///
+/// Answers EDGELOG_END behind the last. Threads: any. The name lives until edgelog_names_close.
+/// Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_names_get(
+    names: *const edgelog_names,
+    index: u32,
+    name: *mut edgelog_bytes,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let names = handle::enter(names)?;
+            let place = Place::at(name)?;
+            let Some(name) = names.get(index as usize) else {
+                return Ok(EDGELOG_END);
+            };
+            place.put(name.show());
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Frees a list and its names.
+///
+/// NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_names_close(
+    names: *mut edgelog_names,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            if !names.is_null() {
+                handle::close(names, |_| Ok(()))?;
+            }
+            Ok(EDGELOG_OK)
+        })
+    }
+}

@@ -1,0 +1,258 @@
+//! Report: what opening or verifying a log found damaged.
+
+use std::mem::offset_of;
+
+use edgelog_core as core;
+use edgelog_core::DamageKind;
+
+use crate::error::edgelog_error;
+use crate::failure::Failure;
+use crate::guard::guard;
+use crate::handle::{self, Handle, Shell};
+use crate::input::Place;
+use crate::log::edgelog_log;
+use crate::names::Name;
+use crate::record::edgelog_bytes;
+use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+use crate::tagged::{self, Tagged};
+
+/// edgelog_damage.kind: bytes behind the last whole frame, as a crash leaves them; opening cuts
+/// them off.
+pub const EDGELOG_DAMAGE_TORN_TAIL: u32 = 1;
+/// edgelog_damage.kind: bytes between frames that are none; skipped.
+pub const EDGELOG_DAMAGE_FRAME: u32 = 2;
+/// edgelog_damage.kind: a sealed segment's footer; rebuilt.
+pub const EDGELOG_DAMAGE_FOOTER: u32 = 3;
+/// edgelog_damage.kind: a segment's header.
+pub const EDGELOG_DAMAGE_HEADER: u32 = 4;
+/// edgelog_damage.kind: a whole segment without one good frame.
+pub const EDGELOG_DAMAGE_SEGMENT: u32 = 5;
+/// edgelog_damage.kind: records that were there at the last close are gone.
+pub const EDGELOG_DAMAGE_MISSING: u32 = 6;
+/// edgelog_damage.kind: the log's or a topic's description; repaired from its copy.
+pub const EDGELOG_DAMAGE_META: u32 = 7;
+/// edgelog_damage.kind: a topic's description beyond repair; its files are left alone.
+pub const EDGELOG_DAMAGE_TOPIC: u32 = 8;
+
+/// One entry of a report.
+///
+/// Threads: one at a time. topic points into the report and lives as long. Freed by the caller,
+/// whose memory it is. The caller sets struct_size; see EDGELOG_DAMAGE_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct edgelog_damage {
+    /// sizeof(edgelog_damage)
+    pub struct_size: u32,
+    /// EDGELOG_DAMAGE_*
+    pub kind: u32,
+    /// The partition.
+    pub partition: u32,
+    /// 0
+    pub reserved: u32,
+    /// The segment's base offset.
+    pub segment: u64,
+    /// The first bad byte in its file.
+    pub position: u64,
+    /// How many bytes are bad.
+    pub bytes: u64,
+    /// The first offset that is lost.
+    pub offset: u64,
+    /// The first offset behind the loss; the same as offset if nothing is known to be lost.
+    pub offset_end: u64,
+    /// The topic's name: UTF-8, with a zero byte behind it that size does not count.
+    pub topic: edgelog_bytes,
+}
+
+// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
+unsafe impl Tagged for edgelog_damage {
+    const FIRST_BYTES: usize = 72;
+    const DEFAULT: Self = edgelog_damage {
+        struct_size: 72,
+        kind: 0,
+        partition: 0,
+        reserved: 0,
+        segment: 0,
+        position: 0,
+        bytes: 0,
+        offset: 0,
+        offset_end: 0,
+        topic: edgelog_bytes::NONE,
+    };
+}
+
+/// What was found damaged, as it was when the report was made.
+///
+/// Threads: any number at once; close it when no thread uses what it gave. Outlives the log. Freed
+/// by edgelog_report_close.
+pub struct edgelog_report {
+    shell: Shell<Findings>,
+}
+
+pub(crate) struct Findings {
+    entries: Vec<(Name, core::Damage)>,
+    total: u64,
+}
+
+impl Handle for edgelog_report {
+    type Value = Findings;
+    type Beside = ();
+    const LIVE: u32 = 0x7265_7009;
+    const SHELL_AT: usize = offset_of!(edgelog_report, shell);
+    fn shell(&self) -> &Shell<Findings> {
+        &self.shell
+    }
+}
+
+impl Findings {
+    fn new(report: &core::Report) -> Result<Findings, Failure> {
+        let named = |damage: &core::Damage| Ok((Name::new(&damage.topic)?, damage.clone()));
+        let entries = report
+            .entries()
+            .iter()
+            .map(named)
+            .collect::<Result<_, Failure>>()?;
+        Ok(Findings {
+            entries,
+            total: report.total(),
+        })
+    }
+}
+
+/// What opening the log found. No entries: everything was in order.
+///
+/// Threads: any. The report lives until edgelog_report_close. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_log_recovery(
+    log: *const edgelog_log,
+    report: *mut *mut edgelog_report,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let log = handle::enter(log)?;
+            let place = Place::at(report)?;
+            let findings = Findings::new(&log.recovery()?)?;
+            place.put(handle::make(findings, (), |shell| edgelog_report { shell }));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Reads every byte of the log and reports what is damaged. Changes nothing.
+///
+/// Answers EDGELOG_OK also if there is damage: the report has it. Errors: EDGELOG_IO. Threads: any;
+/// appending and reading go on meanwhile. The report lives until edgelog_report_close. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_log_verify(
+    log: *const edgelog_log,
+    report: *mut *mut edgelog_report,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let log = handle::enter(log)?;
+            let place = Place::at(report)?;
+            let findings = Findings::new(&log.verify()?)?;
+            place.put(handle::make(findings, (), |shell| edgelog_report { shell }));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// How many entries the report has, and how many there were in total: it keeps the first 1024.
+///
+/// total may be NULL. Threads: any. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_report_count(
+    report: *const edgelog_report,
+    count: *mut u32,
+    total: *mut u64,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let findings = handle::enter(report)?;
+            let (count, total) = (Place::at(count)?, Place::optional(total)?);
+            count.put(u32::try_from(findings.entries.len()).unwrap_or(u32::MAX));
+            if let Some(total) = total {
+                total.put(findings.total);
+            }
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// One entry of the report, from index 0.
+///
+/// The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
+/// in it lives until edgelog_report_close. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_report_get(
+    report: *const edgelog_report,
+    index: u32,
+    damage: *mut edgelog_damage,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let findings = handle::enter(report)?;
+            tagged::check(damage)?;
+            let Some((name, found)) = findings.entries.get(index as usize) else {
+                return Ok(EDGELOG_END);
+            };
+            tagged::give(damage, show(name, found));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Frees a report and its names.
+///
+/// NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_report_close(
+    report: *mut edgelog_report,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            if !report.is_null() {
+                handle::close(report, |_| Ok(()))?;
+            }
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+fn show(name: &Name, found: &core::Damage) -> edgelog_damage {
+    edgelog_damage {
+        kind: of_kind(found.kind),
+        partition: found.partition,
+        segment: found.segment,
+        position: found.position,
+        bytes: found.bytes,
+        offset: found.offset,
+        offset_end: found.offset_end,
+        topic: name.show(),
+        ..edgelog_damage::DEFAULT
+    }
+}
+
+/// The value that stands for a kind of damage.
+pub fn of_kind(kind: DamageKind) -> u32 {
+    match kind {
+        DamageKind::TornTail => EDGELOG_DAMAGE_TORN_TAIL,
+        DamageKind::Frame => EDGELOG_DAMAGE_FRAME,
+        DamageKind::Footer => EDGELOG_DAMAGE_FOOTER,
+        DamageKind::Header => EDGELOG_DAMAGE_HEADER,
+        DamageKind::Segment => EDGELOG_DAMAGE_SEGMENT,
+        DamageKind::Missing => EDGELOG_DAMAGE_MISSING,
+        DamageKind::Meta => EDGELOG_DAMAGE_META,
+        DamageKind::Topic => EDGELOG_DAMAGE_TOPIC,
+    }
+}
