@@ -1,0 +1,118 @@
+"""An embedded commit log for gateways and small devices.
+
+A log is a directory that holds topics; a topic is an ordered sequence of records, split into
+partitions. Several programs, in C, Python and Node, can use the same log at the same time.
+
+    import edgelog
+
+    with edgelog.open("telemetry") as log:
+        topic = log.topic("readings")
+        topic.append(b"21.5", key="attic")
+        for record in topic.reader():
+            print(record.offset, record.key, record.value)
+
+Keys lie in the clear beside the values, also where an application encrypts its values.
+"""
+
+import atexit as _atexit
+
+from edgelog._edgelog import (
+    BATCH_RECORDS_MAX,
+    KEY_BYTES_MAX,
+    LIBRARY_VERSION,
+    LINKED,
+    NAME_BYTES_MAX,
+    Damage,
+    Follow,
+    Gaps,
+    Log,
+    LogStats,
+    PartitionStats,
+    Position,
+    Reader,
+    Record,
+    Report,
+    Topic,
+    TopicOptions,
+    TopicStats,
+    _close_all,
+    key,
+    open,
+    partition_of,
+)
+from edgelog._errors import (
+    BusyError,
+    CancelledError,
+    ClosedError,
+    DamagedError,
+    DeletedError,
+    Error,
+    ExistsError,
+    ForkedError,
+    FullError,
+    GapError,
+    InternalError,
+    InvalidError,
+    IoError,
+    LockedError,
+    MisuseError,
+    NoMemoryError,
+    NoSpaceError,
+    NotFoundError,
+    PoisonedError,
+    ReadOnlyError,
+    TooLargeError,
+    UnsupportedError,
+    VersionError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BATCH_RECORDS_MAX",
+    "KEY_BYTES_MAX",
+    "LIBRARY_VERSION",
+    "LINKED",
+    "NAME_BYTES_MAX",
+    "BusyError",
+    "CancelledError",
+    "ClosedError",
+    "Damage",
+    "DamagedError",
+    "DeletedError",
+    "Error",
+    "ExistsError",
+    "Follow",
+    "ForkedError",
+    "FullError",
+    "GapError",
+    "Gaps",
+    "InternalError",
+    "InvalidError",
+    "IoError",
+    "LockedError",
+    "Log",
+    "LogStats",
+    "MisuseError",
+    "NoMemoryError",
+    "NoSpaceError",
+    "NotFoundError",
+    "PartitionStats",
+    "PoisonedError",
+    "Position",
+    "ReadOnlyError",
+    "Reader",
+    "Record",
+    "Report",
+    "TooLargeError",
+    "Topic",
+    "TopicOptions",
+    "TopicStats",
+    "UnsupportedError",
+    "VersionError",
+    "key",
+    "open",
+    "partition_of",
+]
+
+_atexit.register(_close_all)

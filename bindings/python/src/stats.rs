@@ -1,0 +1,108 @@
+//! Figures about a log, a topic, a partition and a reader.
+
+use pyo3::prelude::*;
+
+macro_rules! figures {
+    ($(#[$about:meta])* $kind:ident { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
+        #[derive(PartialEq, Eq, Hash)]
+        pub struct $kind { $($(#[$field_about])* $field: $type,)* }
+
+        impl $kind {
+            pub fn of(stats: edgelog_abi::$kind) -> $kind {
+                $kind { $($field: stats.$field,)* }
+            }
+        }
+
+        #[pymethods]
+        impl $kind {
+            fn __repr__(&self) -> String {
+                let fields = [$(format!(concat!(stringify!($field), "={:?}"), self.$field)),*];
+                format!(concat!(stringify!($kind), "({})"), fields.join(", "))
+            }
+        }
+    };
+}
+
+figures! {
+    /// Figures about a log.
+    LogStats {
+        /// How many topics.
+        topics: u32,
+        /// The bytes of all files.
+        bytes: u64,
+        /// The log's running time.
+        running_ms: u64,
+        /// The files that are open now.
+        open_files: u32,
+        /// The files in the directory that are not edgelog's.
+        foreign_files: u32,
+        /// How it is locked: "ofd", "flock", "file" or "none".
+        lock: String,
+        /// How appends of other processes are noticed: "own", "poll" or "inotify".
+        wait: String,
+    }
+}
+
+figures! {
+    /// Figures about a topic.
+    TopicStats {
+        /// How many partitions.
+        partitions: u32,
+        /// The records that can be read.
+        records: u64,
+        /// The bytes of all files.
+        bytes: u64,
+        /// How many segments.
+        segments: u64,
+        /// The records appended since it was opened, by this process.
+        appended_records: u64,
+        /// Their bytes.
+        appended_bytes: u64,
+        /// The bytes handed to the operating system.
+        written_bytes: u64,
+        /// How often it was synced.
+        syncs: u64,
+        /// The records removed by the limits, since it was opened.
+        dropped_records: u64,
+        /// Their bytes.
+        dropped_bytes: u64,
+        /// The bytes skipped or cut as damaged, found since it was opened.
+        damaged_bytes: u64,
+        /// The bytes that are only in this process now.
+        buffered_bytes: u64,
+    }
+}
+
+figures! {
+    /// Figures about a partition.
+    PartitionStats {
+        /// Its number.
+        partition: u32,
+        /// The first offset that can be read.
+        earliest_offset: u64,
+        /// The offset that the next append gets.
+        next_offset: u64,
+        /// All below are with the operating system.
+        written_offset: u64,
+        /// All below are on the medium.
+        durable_offset: u64,
+        /// The records that can be read.
+        records: u64,
+        /// The bytes of all files.
+        bytes: u64,
+        /// How many segments.
+        segments: u64,
+    }
+}
+
+figures! {
+    /// The damage that a reader has met.
+    Gaps {
+        /// How many gaps.
+        gaps: u64,
+        /// How many records are lost in them.
+        records_lost: u64,
+    }
+}
