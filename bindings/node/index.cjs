@@ -1,0 +1,10 @@
+'use strict';
+
+const { EdgelogError } = require('./lib/error.cjs');
+const { key, partitionOf } = require('./lib/key.cjs');
+const { Log, open, openSync } = require('./lib/log.cjs');
+const { Reader } = require('./lib/reader.cjs');
+const { Topic } = require('./lib/topic.cjs');
+const { version } = require('./lib/host.cjs');
+
+module.exports = { EdgelogError, Log, Reader, Topic, key, open, openSync, partitionOf, version };

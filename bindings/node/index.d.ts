@@ -1,0 +1,581 @@
+/// <reference types="node" />
+/// <reference lib="esnext.disposable" />
+
+/**
+ * edgelog: an embedded commit log for gateways and small devices.
+ *
+ * Offsets, counts and sizes of 64 bits are `bigint`; times in milliseconds are `number`. Where
+ * a 64-bit number is passed in, a whole `number` will do as well, but for offsets and keys.
+ *
+ * What may touch files comes in two forms: one that returns a promise and works on another
+ * thread, and one whose name ends in `Sync` and that works in place. Everything that fails fails
+ * with an {@link EdgelogError}; the promise forms never throw, they reject.
+ *
+ * @packageDocumentation
+ */
+
+/** The version of the engine that answers, for example `0.1.0`. */
+export const version: string;
+
+/** Opens the log in the directory `path`, or creates it. */
+export function open(path: string | Uint8Array | URL, options?: LogOptions): Promise<Log>;
+/** {@link open}, in place. */
+export function openSync(path: string | Uint8Array | URL, options?: LogOptions): Log;
+
+/**
+ * The key of an entity of a type: eight bytes, the type first, then the entity, big-endian.
+ *
+ * @param type - 0 to 255.
+ * @param entity - Below `2n ** 56n`.
+ */
+export function key(type: number, entity: bigint | number): Buffer;
+
+/** The partition, of `partitions`, that records with this key go to: CRC-32 modulo. */
+export function partitionOf(key: Key, partitions: number): number;
+
+/**
+ * A key: bytes as they are, a string as UTF-8, a bigint (0 to `2n ** 64n - 1n`) as eight
+ * bytes, big-endian. At most 65,535 bytes. Keys lie in the clear on disk, also where values are
+ * encrypted by the application.
+ */
+export type Key = Uint8Array | string | bigint;
+
+/** A value: bytes as they are, a string as UTF-8. */
+export type Value = Uint8Array | string;
+
+/** Headers: a list, which may hold a name twice, or an object of names and values. */
+export type HeadersInit =
+  readonly { readonly name: Value; readonly value: Value }[] | { readonly [name: string]: Value };
+
+/**
+ * How safe a record is when an append has succeeded.
+ *
+ * - `buffered`: in this process. It goes out when the buffer is full, after `lingerMs`, on a
+ *   flush or on close.
+ * - `written`: with the operating system. It survives the end of the process.
+ * - `synced`: on the medium. It survives a power cut.
+ */
+export type Durability = 'buffered' | 'written' | 'synced';
+
+/** Whether to create what is not there. */
+export type Create = 'if_missing' | 'never' | 'new';
+
+/** Options of a log. */
+export interface LogOptions {
+  /**
+   * - `shared` (the default): any number of processes.
+   * - `exclusive`: this one only; a second opener gets LOCKED.
+   * - `read_only`: changes nothing, also beside a writer and on read-only media.
+   */
+  mode?: 'shared' | 'exclusive' | 'read_only' | undefined;
+  /** `background` (the default) has a thread; with `manual`, call {@link Log.maintain}. */
+  maintenance?: 'background' | 'manual' | undefined;
+  /** `salvage` (the default) opens what is readable; `refuse` fails with DAMAGED. */
+  onDamage?: 'salvage' | 'refuse' | undefined;
+  /** Default `if_missing`. */
+  create?: Create | undefined;
+  /** How long to wait for the lock. Default 0: LOCKED at once. */
+  lockTimeoutMs?: number | undefined;
+  /** What all topics together may take on disk. Default 0: no limit. */
+  logBytesMax?: bigint | number | undefined;
+}
+
+/** Options of a topic that can be changed later. */
+export interface TopicChanges {
+  /** Fixed when the topic is created. Default 1, or as it is. */
+  partitions?: number | undefined;
+  /** Of appends that do not say otherwise. Default `written`. */
+  durability?: Durability | undefined;
+  /** `drop_oldest` (the default) removes whole sealed segments; `reject` fails with FULL. */
+  whenFull?: 'drop_oldest' | 'reject' | undefined;
+  /** How long a buffered record waits for company. Default 200. */
+  lingerMs?: number | undefined;
+  /** What a power cut can take, as time. Default 0: no syncs but those asked for. */
+  syncIntervalMs?: number | undefined;
+  /** Bytes of the write buffer of a partition. Default 65536. */
+  bufferBytes?: number | undefined;
+  /** Bytes of a segment. Default: chosen from `maxBytes`. */
+  segmentBytes?: bigint | number | undefined;
+  /** All files of the topic. Default 0: no limit. */
+  maxBytes?: bigint | number | undefined;
+  /** How long records stay. Default 0: no limit. */
+  maxAgeMs?: number | bigint | undefined;
+  /** How many records stay. Default 0: no limit. */
+  maxRecords?: bigint | number | undefined;
+}
+
+/** Options for opening a topic. All but `create` matter only when it is created. */
+export interface TopicOptions extends TopicChanges {
+  /** Default `if_missing`. */
+  create?: Create | undefined;
+}
+
+/** The options of a topic that are in force. */
+export interface TopicOptionsInForce {
+  partitions: number;
+  durability: Durability;
+  whenFull: 'drop_oldest' | 'reject';
+  lingerMs: number;
+  syncIntervalMs: number;
+  bufferBytes: number;
+  segmentBytes: bigint;
+  maxBytes: bigint;
+  maxAgeMs: number;
+  maxRecords: bigint;
+}
+
+/** Where a record is. */
+export interface Position {
+  partition: number;
+  offset: bigint;
+}
+
+/** Options of one append. */
+export interface AppendOptions {
+  /** Records of one key go to one partition and stay in order. */
+  key?: Key | null | undefined;
+  headers?: HeadersInit | undefined;
+  /** Milliseconds since 1970. Default: now. */
+  timestampMs?: number | undefined;
+  /** Default: by key, or without a key in turn. */
+  partition?: number | undefined;
+  /** Default: that of the topic. */
+  durability?: Durability | undefined;
+}
+
+/** Options of a delete. */
+export type DeleteOptions = Omit<AppendOptions, 'key'>;
+
+/** A record of a batch. */
+export interface RecordInit {
+  /** `null` with a key is a tombstone. */
+  value?: Value | null | undefined;
+  key?: Key | null | undefined;
+  headers?: HeadersInit | undefined;
+  timestampMs?: number | undefined;
+  partition?: number | undefined;
+}
+
+/** Options of a batch. */
+export interface BatchOptions {
+  /** Of all of its records. Default: by key, or without a key in turn. */
+  partition?: number | undefined;
+  /** Default: that of the topic. */
+  durability?: Durability | undefined;
+}
+
+/** A header of a record. */
+export interface Header {
+  /** Bytes that are not UTF-8 are replaced by U+FFFD. */
+  name: string;
+  value: Buffer;
+}
+
+/**
+ * A record.
+ *
+ * `key`, `value` and the values of `headers` are views of one buffer per read. To keep a small
+ * one for long, copy it: `Buffer.from(record.value)`.
+ */
+export interface LogRecord {
+  partition: number;
+  offset: bigint;
+  /** Milliseconds since 1970. */
+  timestampMs: number;
+  /** Whether the wall clock was plausible when the record was appended. */
+  timeTrusted: boolean;
+  /** `null`: it has none. */
+  key: Buffer | null;
+  /** `null`: a tombstone, which says that the key was deleted. */
+  value: Buffer | null;
+  headers: Header[];
+}
+
+/** Where a reader starts: at an end, at an offset (a bigint), or at a time. */
+export type Start = 'earliest' | 'latest' | bigint | Date;
+
+/** Options of a reader. */
+export interface ReaderOptions {
+  /** Default: all. */
+  partition?: number | undefined;
+  /** Default `earliest`. `latest` forwards: only what comes; backwards: the newest first. */
+  start?: Start | undefined;
+  /** Default `forward`. */
+  direction?: 'forward' | 'backward' | undefined;
+  /** Damage: `skip` it (the default), or `stop` with GAP once and then go on behind it. */
+  onGap?: 'skip' | 'stop' | undefined;
+  /** Bytes that are fetched at once. Default 65536. */
+  bufferBytes?: number | undefined;
+  /** Only records with this key. */
+  key?: Key | undefined;
+}
+
+/** Options of a read in place. */
+export interface ReadSyncOptions {
+  /** At most so many records. Default 65536; a read also ends with the buffer. */
+  max?: number | undefined;
+  /** How long to wait for the first. Default 0: not at all. `Infinity`: until it comes. */
+  timeoutMs?: number | undefined;
+}
+
+/** Options of a read. */
+export interface ReadOptions extends ReadSyncOptions {
+  /** Ends a wait; the read rejects with its reason, unless records came first. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Options of {@link Reader.follow}. */
+export interface FollowOptions {
+  /** Ends when nothing came for so long. Default: never. */
+  timeoutMs?: number | undefined;
+  /** Ends a wait; the loop throws its reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Statistics of a log. */
+export interface LogStats {
+  topics: number;
+  /** Of all files. */
+  bytes: bigint;
+  /** The log's running time. */
+  runningMs: number;
+  /** File descriptors held now. */
+  openFiles: number;
+  /** Files in the directory that are not edgelog's and are left alone. */
+  foreignFiles: number;
+  /** How the log is locked: `ofd`, `flock`, `file` or `none`. */
+  lock: string;
+  /** How appends of other processes are noticed: `own`, `poll` or `inotify`. */
+  wait: string;
+}
+
+/** Statistics of a topic. */
+export interface TopicStats {
+  partitions: number;
+  /** That can be read. */
+  records: bigint;
+  /** Of all files. */
+  bytes: bigint;
+  segments: bigint;
+  /** Since open, by this process. */
+  appendedRecords: bigint;
+  appendedBytes: bigint;
+  /** Handed to the system. */
+  writtenBytes: bigint;
+  syncs: bigint;
+  /** By retention, since open. */
+  droppedRecords: bigint;
+  droppedBytes: bigint;
+  /** Skipped or cut, found since open. */
+  damagedBytes: bigint;
+  /** In this process only, now. */
+  bufferedBytes: bigint;
+}
+
+/** Statistics of a partition. */
+export interface PartitionStats {
+  partition: number;
+  /** The first that can be read. */
+  earliestOffset: bigint;
+  /** That the next append gets. */
+  nextOffset: bigint;
+  /** All below are with the operating system and can be read. */
+  writtenOffset: bigint;
+  /** All below are on the medium. */
+  durableOffset: bigint;
+  records: bigint;
+  bytes: bigint;
+  segments: bigint;
+}
+
+/** What a reader met of damage. */
+export interface Gaps {
+  gaps: bigint;
+  recordsLost: bigint;
+}
+
+/** One finding of recovery or verification. */
+export interface Damage {
+  /** For example `torn_tail` or `frame`. */
+  kind: string;
+  topic: string;
+  partition: number;
+  /** Base offset of the segment. */
+  segment: bigint;
+  /** First bad byte in the segment's file. */
+  position: bigint;
+  /** How many bytes. */
+  bytes: bigint;
+  /** First offset that is lost. */
+  offset: bigint;
+  /** First offset behind the loss. Equal to `offset`: nothing known to be lost. */
+  offsetEnd: bigint;
+}
+
+/** What recovery or verification found. */
+export interface Report {
+  /** The first 1,024. */
+  entries: Damage[];
+  total: bigint;
+}
+
+/** A log: one directory. Closing it closes its topics and readers. */
+export class Log {
+  private constructor();
+
+  /** Whether it was closed. */
+  readonly closed: boolean;
+
+  /** Opens a topic, or creates it. */
+  topic(name: string, options?: TopicOptions): Promise<Topic>;
+  topicSync(name: string, options?: TopicOptions): Topic;
+
+  /** The names of all topics, sorted. */
+  topics(): Promise<string[]>;
+  topicsSync(): string[];
+
+  /** Deletes a topic with all of its records. Its handles and readers answer DELETED. */
+  deleteTopic(name: string): Promise<void>;
+  deleteTopicSync(name: string): void;
+
+  /** Hands what is buffered to the operating system. Waits for appends under way. */
+  flush(): Promise<void>;
+  flushSync(): void;
+
+  /** Brings everything onto the medium. Waits for appends under way. */
+  sync(): Promise<void>;
+  syncSync(): void;
+
+  /** Does maintenance that is due, for about `budgetMs`. */
+  maintain(budgetMs?: number): Promise<void>;
+  maintainSync(budgetMs?: number): void;
+
+  stats(): Promise<LogStats>;
+  statsSync(): LogStats;
+
+  /** What opening the log found and repaired. */
+  recovery(): Promise<Report>;
+  recoverySync(): Report;
+
+  /** Reads everything now and reports what is damaged. */
+  verify(): Promise<Report>;
+  verifySync(): Report;
+
+  /**
+   * Flushes and closes, and rejects if the flush failed. Waits for appends under way; waits of
+   * readers end with CLOSED. A second close does nothing.
+   */
+  close(): Promise<void>;
+  closeSync(): void;
+
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/** A topic: a named sequence of records in a fixed number of partitions. */
+export class Topic {
+  private constructor();
+
+  readonly name: string;
+
+  /** Whether this handle was closed. */
+  readonly closed: boolean;
+
+  /**
+   * Appends a record. A `null` value with a key is a tombstone.
+   *
+   * Appends are done in the order of the calls, also if they are not awaited; those that ask
+   * for `synced` at the same time share one sync. Beyond 64 MiB that wait, BUSY. `appendSync`
+   * does not queue behind them.
+   */
+  append(value: Value | null, options?: AppendOptions): Promise<Position>;
+  appendSync(value: Value | null, options?: AppendOptions): Position;
+
+  /**
+   * Appends records of one partition, all or none.
+   *
+   * @returns The position of the first.
+   */
+  appendBatch(records: readonly (RecordInit | Value)[], options?: BatchOptions): Promise<Position>;
+  appendBatchSync(records: readonly (RecordInit | Value)[], options?: BatchOptions): Position;
+
+  /** Appends a tombstone: the key was deleted. */
+  delete(key: Key, options?: DeleteOptions): Promise<Position>;
+  deleteSync(key: Key, options?: DeleteOptions): Position;
+
+  /** The newest record of a key (a tombstone has no value), or null if there is none. */
+  latest(key: Key): Promise<LogRecord | null>;
+  latestSync(key: Key): LogRecord | null;
+
+  /** Hands what is buffered to the operating system. Waits for appends under way. */
+  flush(): Promise<void>;
+  flushSync(): void;
+
+  /** Brings everything onto the medium. Waits for appends under way. */
+  sync(): Promise<void>;
+  syncSync(): void;
+
+  /** Removes now what retention allows to remove. */
+  retain(): Promise<void>;
+  retainSync(): void;
+
+  /** Changes the options that are given and leaves the others. */
+  configure(changes: TopicChanges): Promise<void>;
+  configureSync(changes: TopicChanges): void;
+
+  /** The options in force, with what was chosen. */
+  options(): Promise<TopicOptionsInForce>;
+  optionsSync(): TopicOptionsInForce;
+
+  stats(): Promise<TopicStats>;
+  statsSync(): TopicStats;
+
+  /** @param partition - Default 0. */
+  partitionStats(partition?: number): Promise<PartitionStats>;
+  partitionStatsSync(partition?: number): PartitionStats;
+
+  /** Opens a reader. It sees what was written; `flush` first to see what is buffered. */
+  reader(options?: ReaderOptions): Promise<Reader>;
+  readerSync(options?: ReaderOptions): Reader;
+
+  /** Closes this handle. Its readers stay open. */
+  close(): Promise<void>;
+  closeSync(): void;
+
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/**
+ * A reader of a topic. One call at a time: a second one while the first is under way fails with
+ * MISUSE, but `wake`, `cancel` and `close` may come at any time.
+ */
+export class Reader implements AsyncIterable<LogRecord>, Iterable<LogRecord> {
+  private constructor();
+
+  /** Whether it was closed. */
+  readonly closed: boolean;
+
+  /**
+   * The next records. None: nothing more now, the time is over, or {@link Reader.wake} was
+   * called.
+   *
+   * Waits on a thread of the reader's own. A wait does not keep the process alive, see
+   * {@link Reader.ref}.
+   */
+  read(options?: ReadOptions): Promise<LogRecord[]>;
+  /** {@link Reader.read}, in place: with a timeout, it blocks the event loop. */
+  readSync(options?: ReadSyncOptions): LogRecord[];
+
+  /**
+   * The records up to the end, as it is when it gets there. A loop that is left early leaves the
+   * reader behind the last record that it saw.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<LogRecord>;
+  /** The records up to the end, in place. */
+  [Symbol.iterator](): IterableIterator<LogRecord>;
+
+  /**
+   * The records up to the end and then those that come. Ends after `timeoutMs` without a record,
+   * or by {@link Reader.wake}.
+   */
+  follow(options?: FollowOptions): AsyncIterableIterator<LogRecord>;
+
+  /** Goes on from somewhere else. */
+  seek(start: Start): Promise<void>;
+  seekSync(start: Start): void;
+
+  /**
+   * The next offset that it will look at.
+   *
+   * @param partition - Default 0.
+   */
+  position(partition?: number): bigint;
+
+  /** Damage met so far. */
+  gaps(): Gaps;
+
+  /** Ends the wait under way, or else the next one, without records. */
+  wake(): void;
+
+  /** Ends this and all later reads with CANCELLED. */
+  cancel(): void;
+
+  /** From now on, a wait keeps the process alive. */
+  ref(): this;
+  /** From now on, a wait does not keep the process alive. This is the default. */
+  unref(): this;
+
+  /** Closes the reader. A wait under way ends with CLOSED. */
+  close(): void;
+
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/** What an {@link EdgelogError} is about. */
+export type ErrorCode =
+  /** A wrong argument. */
+  | 'INVALID'
+  /** Two calls at once on a reader. */
+  | 'MISUSE'
+  | 'CLOSED'
+  /** The process is a fork of the one that opened the log. */
+  | 'FORKED'
+  | 'IO'
+  | 'NO_SPACE'
+  /** A limit is reached, and the topic rejects. */
+  | 'FULL'
+  | 'TOO_LARGE'
+  | 'NOT_FOUND'
+  | 'EXISTS'
+  /** Somebody else has the log: see `processId`. */
+  | 'LOCKED'
+  | 'BUSY'
+  | 'READ_ONLY'
+  | 'DAMAGED'
+  /** Written by a newer edgelog. */
+  | 'VERSION'
+  /** A sync failed: reopen to write again. */
+  | 'POISONED'
+  | 'CANCELLED'
+  /** The topic was deleted. */
+  | 'DELETED'
+  /** Records are missing: see `offset` and `offsetEnd`. */
+  | 'GAP'
+  | 'NO_MEMORY'
+  /** A fault of edgelog: please report it. */
+  | 'INTERNAL'
+  | 'UNSUPPORTED';
+
+/** What went wrong. Fields that do not apply are absent. */
+export class EdgelogError extends Error {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details?: Partial<
+      Pick<
+        EdgelogError,
+        'osError' | 'partition' | 'segment' | 'position' | 'offset' | 'offsetEnd' | 'processId'
+      >
+    >,
+  );
+
+  readonly name: 'EdgelogError';
+  readonly code: ErrorCode;
+  /** The number of `code` in the C interface. */
+  readonly status: number;
+  /** The system's errno. */
+  readonly osError?: number;
+  readonly partition?: number;
+  /** Base offset of the segment. */
+  readonly segment?: bigint;
+  /** Byte in the segment's file. */
+  readonly position?: bigint;
+  /** GAP: the first offset that is missing. */
+  readonly offset?: bigint;
+  /** GAP: the first offset after it. */
+  readonly offsetEnd?: bigint;
+  /** LOCKED: who holds the log. */
+  readonly processId?: number;
+}

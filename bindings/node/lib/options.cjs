@@ -1,0 +1,192 @@
+'use strict';
+
+// Options as users write them, made into what src/options.rs takes, and back.
+
+const { types } = require('node:util');
+
+const { invalid } = require('./error.cjs');
+
+const U32_MAX = 0xffffffff;
+// As a timeout: until something comes.
+const FOREVER_MS = U32_MAX;
+const READ_RECORDS_MAX = 65536;
+
+// Each kind of option: what it is without being given, and how a given one is checked.
+const choice = (...names) => ({
+  absent: 0,
+  check(value, name) {
+    const number = names.indexOf(value);
+    if (number < 0) throw invalid(`${name} is one of ${names.map((n) => `'${n}'`).join(', ')}`);
+    return number;
+  },
+  show: (number) => names[number],
+});
+
+const u32 = {
+  absent: 0,
+  check(value, name) {
+    if (Number.isInteger(value) && value >= 0 && value <= U32_MAX) return value;
+    throw invalid(`${name} is a whole number from 0 to ${U32_MAX}`);
+  },
+  show: (number) => number,
+};
+
+const u64 = {
+  absent: 0n,
+  check(value, name) {
+    if (Number.isSafeInteger(value)) value = BigInt(value);
+    if (typeof value === 'bigint' && BigInt.asUintN(64, value) === value) return value;
+    throw invalid(`${name} is a bigint or a whole number, from 0 to 2n ** 64n - 1n`);
+  },
+  show: (number) => number,
+};
+
+// Times are plain numbers, see "Numbers" in README.md.
+const milliseconds = { ...u64, show: Number };
+
+const CREATE = choice('if_missing', 'never', 'new');
+// The first name stands for what is not given.
+const DURABILITY = choice(undefined, 'buffered', 'written', 'synced');
+DURABILITY.check = (value) => durability(value);
+
+const LOG = {
+  mode: choice('shared', 'exclusive', 'read_only'),
+  maintenance: choice('background', 'manual'),
+  onDamage: choice('salvage', 'refuse'),
+  create: CREATE,
+  lockTimeoutMs: u32,
+  logBytesMax: u64,
+};
+
+const TOPIC = {
+  partitions: u32,
+  durability: DURABILITY,
+  whenFull: choice('drop_oldest', 'reject'),
+  lingerMs: u32,
+  syncIntervalMs: u32,
+  bufferBytes: u32,
+  segmentBytes: u64,
+  maxBytes: u64,
+  maxAgeMs: milliseconds,
+  maxRecords: u64,
+};
+
+const READER = {
+  direction: choice('forward', 'backward'),
+  onGap: choice('skip', 'stop'),
+  bufferBytes: u32,
+};
+
+function object(options, what) {
+  if (options === undefined) return {};
+  if (typeof options === 'object' && options !== null) return options;
+  throw invalid(`${what} are an object`);
+}
+
+function checked(table, options, others = []) {
+  for (const name of Object.keys(options)) {
+    if (!(name in table) && !others.includes(name)) throw invalid(`there is no option ${name}`);
+  }
+  const result = {};
+  for (const [name, kind] of Object.entries(table)) {
+    const value = options[name];
+    result[name] = value === undefined ? kind.absent : kind.check(value, name);
+  }
+  return result;
+}
+
+const logOptions = (options) => checked(LOG, object(options, 'the options of a log'));
+
+function topicOptions(options) {
+  options = object(options, 'the options of a topic');
+  const create = options.create === undefined ? 0 : CREATE.check(options.create, 'create');
+  return { create, choices: checked(TOPIC, options, ['create']) };
+}
+
+const topicChanges = (options) => {
+  options = object(options, 'the options of a topic');
+  checked(TOPIC, options);
+  // A segment size that was chosen for the old limit is chosen again for the new one.
+  return options.maxBytes !== undefined && options.segmentBytes === undefined
+    ? { ...options, segmentBytes: 0n }
+    : options;
+};
+
+// `current` (from the addon) with what `changes` gives.
+function changed(current, changes) {
+  const result = {};
+  for (const [name, kind] of Object.entries(TOPIC)) {
+    const value = changes[name];
+    result[name] = value === undefined ? current[name] : kind.check(value, name);
+  }
+  return result;
+}
+
+function shownTopicOptions(choices) {
+  const result = {};
+  for (const [name, kind] of Object.entries(TOPIC)) result[name] = kind.show(choices[name]);
+  return result;
+}
+
+function readerOptions(options) {
+  options = object(options, 'the options of a reader');
+  const result = checked(READER, options, ['partition', 'start', 'key']);
+  if (options.partition !== undefined) result.partition = u32.check(options.partition, 'partition');
+  return Object.assign(result, startOf(options.start));
+}
+
+// Where a reader starts: a name, a bigint (an offset), or a Date.
+function startOf(start = 'earliest') {
+  if (start === 'earliest') return { start: 0, startValue: 0n };
+  if (start === 'latest') return { start: 1, startValue: 0n };
+  if (typeof start === 'bigint') return { start: 2, startValue: u64.check(start, 'start') };
+  // The time of an invalid date is NaN.
+  if (types.isDate(start) && start.getTime() >= 0) {
+    return { start: 3, startValue: BigInt(start.getTime()) };
+  }
+  throw invalid("start is 'earliest', 'latest', a bigint (an offset) or a Date from 1970 on");
+}
+
+function durability(name) {
+  switch (name) {
+    case undefined:
+      return 0;
+    case 'buffered':
+      return 1;
+    case 'written':
+      return 2;
+    case 'synced':
+      return 3;
+    default:
+      throw invalid("durability is one of 'buffered', 'written', 'synced'");
+  }
+}
+
+function timeoutMs(value) {
+  if (value === undefined) return 0;
+  if (value === Infinity) return FOREVER_MS;
+  if (typeof value === 'number' && value >= 0 && value < FOREVER_MS) return Math.ceil(value);
+  throw invalid('timeoutMs is a number of milliseconds below 2 ** 32 - 1, or Infinity');
+}
+
+function readMax(value) {
+  if (value === undefined) return READ_RECORDS_MAX;
+  if (Number.isInteger(value) && value >= 1 && value <= READ_RECORDS_MAX) return value;
+  throw invalid(`max is a whole number from 1 to ${READ_RECORDS_MAX}`);
+}
+
+module.exports = {
+  FOREVER_MS,
+  changed,
+  durability,
+  logOptions,
+  object,
+  readMax,
+  readerOptions,
+  shownTopicOptions,
+  startOf,
+  timeoutMs,
+  topicChanges,
+  topicOptions,
+  u32,
+};

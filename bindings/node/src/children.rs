@@ -1,0 +1,35 @@
+//! Readers that hold files of a log. Closing the log makes them useless, but only the garbage
+//! collector would close their files, some time later: nothing could be unmounted until then.
+
+use std::sync::{Mutex, Weak};
+
+use crate::host::lock;
+
+/// Something that holds files.
+pub trait Release: Send + Sync {
+    /// Lets go of them.
+    fn release(&self);
+}
+
+/// What has to let go when the log is closed.
+#[derive(Default)]
+pub struct Children {
+    all: Mutex<Vec<Weak<dyn Release>>>,
+}
+
+impl Children {
+    /// Remembers `child` as long as it lives.
+    pub fn adopt(&self, child: Weak<dyn Release>) {
+        let mut all = lock(&self.all);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(child);
+    }
+
+    /// Has all of them let go.
+    pub fn release(&self) {
+        let all: Vec<_> = lock(&self.all).drain(..).collect();
+        for child in all.iter().filter_map(Weak::upgrade) {
+            child.release();
+        }
+    }
+}

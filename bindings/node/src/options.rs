@@ -1,0 +1,188 @@
+//! Options as `lib/options.cjs` passes them: every field present, choices as numbers.
+
+use edgelog_abi::{
+    Create, Direction, Durability, Error, LogOptions, Maintenance, Mode, OnDamage, OnGap, Result,
+    Start, Status, TopicOptions, WhenFull,
+};
+use napi::bindgen_prelude::BigInt;
+use napi_derive::napi;
+
+use crate::failure::broken;
+
+/// Options of a log.
+#[napi(object)]
+pub struct LogChoices {
+    /// 0 shared, 1 exclusive, 2 read only.
+    pub mode: u32,
+    /// 0 background, 1 manual.
+    pub maintenance: u32,
+    /// 0 salvage, 1 refuse.
+    pub on_damage: u32,
+    /// 0 if missing, 1 never, 2 new.
+    pub create: u32,
+    /// How long to wait for the lock.
+    pub lock_timeout_ms: u32,
+    /// 0: no limit.
+    pub log_bytes_max: BigInt,
+}
+
+impl LogChoices {
+    /// As the library knows them.
+    pub fn options(&self) -> Result<LogOptions> {
+        Ok(LogOptions {
+            mode: pick(self.mode, [Mode::Shared, Mode::Exclusive, Mode::ReadOnly])?,
+            maintenance: pick(
+                self.maintenance,
+                [Maintenance::Background, Maintenance::Manual],
+            )?,
+            on_damage: pick(self.on_damage, [OnDamage::Salvage, OnDamage::Refuse])?,
+            create: create(self.create)?,
+            lock_timeout_ms: self.lock_timeout_ms,
+            log_bytes_max: whole(&self.log_bytes_max)?,
+        })
+    }
+}
+
+/// Options of a topic, in both directions.
+#[napi(object)]
+pub struct TopicChoices {
+    /// 0: one, or as it is.
+    pub partitions: u32,
+    /// 0 default, 1 buffered, 2 written, 3 synced.
+    pub durability: u32,
+    /// 0 drop oldest, 1 reject.
+    pub when_full: u32,
+    /// How long a buffered record waits for company.
+    pub linger_ms: u32,
+    /// 0: never by itself.
+    pub sync_interval_ms: u32,
+    /// Bytes of the write buffer.
+    pub buffer_bytes: u32,
+    /// 0: chosen.
+    pub segment_bytes: BigInt,
+    /// 0: no limit.
+    pub max_bytes: BigInt,
+    /// 0: no limit.
+    pub max_age_ms: BigInt,
+    /// 0: no limit.
+    pub max_records: BigInt,
+}
+
+impl TopicChoices {
+    /// As the library knows them.
+    pub fn options(&self) -> Result<TopicOptions> {
+        Ok(TopicOptions {
+            partitions: self.partitions,
+            durability: durability(self.durability)?,
+            when_full: pick(self.when_full, [WhenFull::DropOldest, WhenFull::Reject])?,
+            linger_ms: self.linger_ms,
+            sync_interval_ms: self.sync_interval_ms,
+            buffer_bytes: self.buffer_bytes,
+            segment_bytes: whole(&self.segment_bytes)?,
+            max_bytes: whole(&self.max_bytes)?,
+            max_age_ms: whole(&self.max_age_ms)?,
+            max_records: whole(&self.max_records)?,
+        })
+    }
+
+    /// As JavaScript gets them.
+    pub fn of(options: &TopicOptions) -> Self {
+        TopicChoices {
+            partitions: options.partitions,
+            durability: match options.durability {
+                Durability::Default => 0,
+                Durability::Buffered => 1,
+                Durability::Written => 2,
+                Durability::Synced => 3,
+            },
+            when_full: match options.when_full {
+                WhenFull::DropOldest => 0,
+                WhenFull::Reject => 1,
+            },
+            linger_ms: options.linger_ms,
+            sync_interval_ms: options.sync_interval_ms,
+            buffer_bytes: options.buffer_bytes,
+            segment_bytes: options.segment_bytes.into(),
+            max_bytes: options.max_bytes.into(),
+            max_age_ms: options.max_age_ms.into(),
+            max_records: options.max_records.into(),
+        }
+    }
+}
+
+/// Options of a reader.
+#[napi(object)]
+pub struct ReaderChoices {
+    /// Absent: all.
+    pub partition: Option<u32>,
+    /// 0 earliest, 1 latest, 2 offset, 3 time.
+    pub start: u32,
+    /// The offset or the milliseconds.
+    pub start_value: BigInt,
+    /// 0 forward, 1 backward.
+    pub direction: u32,
+    /// 0 skip, 1 stop.
+    pub on_gap: u32,
+    /// 0: the default.
+    pub buffer_bytes: u32,
+}
+
+/// Where to start.
+pub fn start(kind: u32, value: &BigInt) -> Result<Start> {
+    let value = whole(value)?;
+    pick(
+        kind,
+        [
+            Start::Earliest,
+            Start::Latest,
+            Start::Offset(value),
+            Start::Time(value),
+        ],
+    )
+}
+
+/// A direction.
+pub fn direction(number: u32) -> Result<Direction> {
+    pick(number, [Direction::Forward, Direction::Backward])
+}
+
+/// What to do at a gap.
+pub fn on_gap(number: u32) -> Result<OnGap> {
+    pick(number, [OnGap::Skip, OnGap::Stop])
+}
+
+/// Whether to create.
+pub fn create(number: u32) -> Result<Create> {
+    pick(number, [Create::IfMissing, Create::Never, Create::New])
+}
+
+/// A durability level.
+pub fn durability(number: u32) -> Result<Durability> {
+    pick(
+        number,
+        [
+            Durability::Default,
+            Durability::Buffered,
+            Durability::Written,
+            Durability::Synced,
+        ],
+    )
+}
+
+/// A `BigInt` as an unsigned number of 64 bits, or INVALID.
+pub fn whole(value: &BigInt) -> Result<u64> {
+    match value.get_u64() {
+        (false, value, true) => Ok(value),
+        _ => Err(Error::new(
+            Status::INVALID,
+            "a number is negative or has more than 64 bits",
+        )),
+    }
+}
+
+fn pick<T, const N: usize>(number: u32, choices: [T; N]) -> Result<T> {
+    choices
+        .into_iter()
+        .nth(number as usize)
+        .ok_or_else(|| broken("a choice that this addon does not know"))
+}

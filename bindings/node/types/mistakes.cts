@@ -1,0 +1,31 @@
+// Mistakes that the types have to find: without an error, each directive below is one itself.
+
+import edgelog = require('edgelog');
+
+async function mistakes(log: edgelog.Log, topic: edgelog.Topic, reader: edgelog.Reader) {
+  // @ts-expect-error a handle is opened, not made
+  new edgelog.Log();
+  // @ts-expect-error an unknown mode
+  await edgelog.open('/tmp/log', { mode: 'mine' });
+  // @ts-expect-error a misspelt option
+  await log.topic('t', { maxByte: 1 });
+  // @ts-expect-error numbers are no keys: 1 and '1' would be too easy to mix up
+  await topic.append('x', { key: 1 });
+  // @ts-expect-error numbers are no values
+  await topic.append(1);
+  // @ts-expect-error an offset is a bigint
+  await topic.reader({ start: 5 });
+  // @ts-expect-error an offset is a bigint
+  const offset: number = (await topic.append('x')).offset;
+  // @ts-expect-error a promise is not a record
+  reader.read()[0];
+  // @ts-expect-error a value may be absent
+  (await reader.read()).map((record) => record.value.length);
+  // @ts-expect-error nothing is known by this code
+  new edgelog.EdgelogError('OOPS', 'text');
+  // @ts-expect-error errors do not change
+  new edgelog.EdgelogError('IO', 'text').code = 'FULL';
+  return offset;
+}
+
+export = mistakes;

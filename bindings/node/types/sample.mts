@@ -1,0 +1,59 @@
+// Uses everything, as a user would. Never run: it only has to pass tsc --strict.
+
+import {
+  EdgelogError,
+  key,
+  type LogRecord,
+  open,
+  openSync,
+  partitionOf,
+  type Position,
+  type Report,
+  version,
+} from 'edgelog';
+
+async function sample(signal: AbortSignal): Promise<void> {
+  await using log = await open(new URL('file:///tmp/log'), {
+    mode: 'exclusive',
+    logBytesMax: 8n << 20n,
+  });
+  const topic = await log.topic('telemetry', { partitions: 4, maxBytes: 1_000_000 });
+  const position: Position = await topic.append('21.5', { key: key(1, 42), headers: { u: 'C' } });
+  const offset: bigint = position.offset;
+  await topic.append(null, { key: 42n });
+  await topic.appendBatch(['a', Buffer.from('b'), { key: 'k', value: new Uint8Array(3) }], {
+    partition: partitionOf('k', 4),
+    durability: 'synced',
+  });
+  await topic.delete('k', { timestampMs: Date.now() });
+
+  const reader = (await topic.reader({ start: offset, onGap: 'stop' })).ref();
+  const records: LogRecord[] = await reader.read({ max: 10, timeoutMs: Infinity, signal });
+  for await (const record of reader) console.log(record.value?.toString(), record.headers[0]?.name);
+  for (const record of reader) console.log(record.offset + 1n);
+  for await (const { timestampMs } of reader.follow({ signal })) console.log(timestampMs / 1000);
+  await reader.seek(new Date(0));
+  const next: bigint = reader.position() + reader.gaps().recordsLost;
+  reader.close();
+
+  const latest: LogRecord | null = await topic.latest(42n);
+  const report: Report = await log.verify();
+  const segments: bigint = (await topic.stats()).segments;
+  const limit: bigint = (await topic.options()).maxBytes;
+  await topic.configure({ maxBytes: limit * 2n, durability: 'buffered' });
+  console.log(records.length, next, latest?.key, report.total, segments, version);
+}
+
+function sampleSync(): void {
+  using log = openSync(Buffer.from('/tmp/log'));
+  try {
+    log.topicSync('t').appendSync('x', { durability: 'buffered' });
+  } catch (error) {
+    if (error instanceof EdgelogError && error.code === 'LOCKED') {
+      const holder: number | undefined = error.processId;
+      console.error(error.message, error.osError, holder);
+    }
+  }
+}
+
+export { sample, sampleSync };
