@@ -1,0 +1,244 @@
+/* Layout: sizes, offsets and values, written out. They are fixed for ever, on every machine. */
+#include "check.h"
+
+#include <stddef.h>
+
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+#define AT(type, field, offset) _Static_assert(offsetof(type, field) == (offset), #type "." #field)
+#define VALUE(name, value) _Static_assert((name) == (value), #name)
+
+SIZE(edgelog_status, 4);
+SIZE(edgelog_ptr, 8);
+AT(edgelog_ptr, p, 0);
+AT(edgelog_ptr, bits, 0);
+
+SIZE(edgelog_bytes, 16);
+AT(edgelog_bytes, data, 0);
+AT(edgelog_bytes, size, 8);
+AT(edgelog_bytes, reserved, 12);
+
+SIZE(edgelog_header, 32);
+AT(edgelog_header, name, 0);
+AT(edgelog_header, value, 16);
+
+SIZE(edgelog_position, 16);
+AT(edgelog_position, partition, 0);
+AT(edgelog_position, reserved, 4);
+AT(edgelog_position, offset, 8);
+
+SIZE(edgelog_error, 312);
+AT(edgelog_error, struct_size, 0);
+AT(edgelog_error, status, 4);
+AT(edgelog_error, os_error, 8);
+AT(edgelog_error, flags, 12);
+AT(edgelog_error, partition, 16);
+AT(edgelog_error, process_id, 20);
+AT(edgelog_error, segment, 24);
+AT(edgelog_error, position, 32);
+AT(edgelog_error, offset, 40);
+AT(edgelog_error, offset_end, 48);
+AT(edgelog_error, text, 56);
+
+SIZE(edgelog_record, 72);
+AT(edgelog_record, struct_size, 0);
+AT(edgelog_record, flags, 4);
+AT(edgelog_record, partition, 8);
+AT(edgelog_record, header_count, 12);
+AT(edgelog_record, offset, 16);
+AT(edgelog_record, timestamp_ms, 24);
+AT(edgelog_record, key, 32);
+AT(edgelog_record, value, 48);
+AT(edgelog_record, headers, 64);
+
+SIZE(edgelog_options, 32);
+AT(edgelog_options, struct_size, 0);
+AT(edgelog_options, mode, 4);
+AT(edgelog_options, maintenance, 8);
+AT(edgelog_options, on_damage, 12);
+AT(edgelog_options, create, 16);
+AT(edgelog_options, lock_timeout_ms, 20);
+AT(edgelog_options, log_bytes_max, 24);
+
+SIZE(edgelog_topic_options, 64);
+AT(edgelog_topic_options, struct_size, 0);
+AT(edgelog_topic_options, create, 4);
+AT(edgelog_topic_options, partitions, 8);
+AT(edgelog_topic_options, durability, 12);
+AT(edgelog_topic_options, when_full, 16);
+AT(edgelog_topic_options, linger_ms, 20);
+AT(edgelog_topic_options, sync_interval_ms, 24);
+AT(edgelog_topic_options, buffer_bytes, 28);
+AT(edgelog_topic_options, segment_bytes, 32);
+AT(edgelog_topic_options, max_bytes, 40);
+AT(edgelog_topic_options, max_age_ms, 48);
+AT(edgelog_topic_options, max_records, 56);
+
+SIZE(edgelog_reader_options, 56);
+AT(edgelog_reader_options, struct_size, 0);
+AT(edgelog_reader_options, partition, 4);
+AT(edgelog_reader_options, start, 8);
+AT(edgelog_reader_options, direction, 12);
+AT(edgelog_reader_options, on_gap, 16);
+AT(edgelog_reader_options, buffer_bytes, 20);
+AT(edgelog_reader_options, start_value, 24);
+AT(edgelog_reader_options, key, 32);
+AT(edgelog_reader_options, flags, 48);
+AT(edgelog_reader_options, reserved, 52);
+
+SIZE(edgelog_log_stats, 64);
+AT(edgelog_log_stats, struct_size, 0);
+AT(edgelog_log_stats, topics, 4);
+AT(edgelog_log_stats, bytes, 8);
+AT(edgelog_log_stats, running_ms, 16);
+AT(edgelog_log_stats, open_files, 24);
+AT(edgelog_log_stats, foreign_files, 28);
+AT(edgelog_log_stats, lock, 32);
+AT(edgelog_log_stats, wait, 48);
+
+SIZE(edgelog_topic_stats, 96);
+AT(edgelog_topic_stats, struct_size, 0);
+AT(edgelog_topic_stats, partitions, 4);
+AT(edgelog_topic_stats, records, 8);
+AT(edgelog_topic_stats, bytes, 16);
+AT(edgelog_topic_stats, segments, 24);
+AT(edgelog_topic_stats, appended_records, 32);
+AT(edgelog_topic_stats, appended_bytes, 40);
+AT(edgelog_topic_stats, written_bytes, 48);
+AT(edgelog_topic_stats, syncs, 56);
+AT(edgelog_topic_stats, dropped_records, 64);
+AT(edgelog_topic_stats, dropped_bytes, 72);
+AT(edgelog_topic_stats, damaged_bytes, 80);
+AT(edgelog_topic_stats, buffered_bytes, 88);
+
+SIZE(edgelog_partition_stats, 64);
+AT(edgelog_partition_stats, struct_size, 0);
+AT(edgelog_partition_stats, partition, 4);
+AT(edgelog_partition_stats, earliest_offset, 8);
+AT(edgelog_partition_stats, next_offset, 16);
+AT(edgelog_partition_stats, written_offset, 24);
+AT(edgelog_partition_stats, durable_offset, 32);
+AT(edgelog_partition_stats, records, 40);
+AT(edgelog_partition_stats, bytes, 48);
+AT(edgelog_partition_stats, segments, 56);
+
+SIZE(edgelog_damage, 72);
+AT(edgelog_damage, struct_size, 0);
+AT(edgelog_damage, kind, 4);
+AT(edgelog_damage, partition, 8);
+AT(edgelog_damage, reserved, 12);
+AT(edgelog_damage, segment, 16);
+AT(edgelog_damage, position, 24);
+AT(edgelog_damage, bytes, 32);
+AT(edgelog_damage, offset, 40);
+AT(edgelog_damage, offset_end, 48);
+AT(edgelog_damage, topic, 56);
+
+VALUE(EDGELOG_NAME_BYTES_MAX, 255);
+VALUE(EDGELOG_KEY_BYTES_MAX, 65535);
+VALUE(EDGELOG_FRAME_BYTES_MAX, 16777215);
+VALUE(EDGELOG_BATCH_RECORDS_MAX, 65536);
+VALUE(EDGELOG_HEADERS_MAX, 255);
+VALUE(EDGELOG_PARTITIONS_MAX, 1024);
+VALUE(EDGELOG_ERROR_TEXT_BYTES, 256);
+VALUE(EDGELOG_ZERO_TERMINATED, 0xffffffffu);
+VALUE(EDGELOG_WAIT_FOREVER, 0xffffffffu);
+VALUE(EDGELOG_PARTITION_ALL, 0xffffffffu);
+VALUE(EDGELOG_ERROR_HAS_PARTITION, 1);
+VALUE(EDGELOG_ERROR_HAS_SEGMENT, 2);
+VALUE(EDGELOG_ERROR_HAS_POSITION, 4);
+VALUE(EDGELOG_ERROR_HAS_OFFSET, 8);
+VALUE(EDGELOG_ERROR_HAS_PROCESS, 16);
+VALUE(EDGELOG_RECORD_HAS_KEY, 1);
+VALUE(EDGELOG_RECORD_HAS_VALUE, 2);
+VALUE(EDGELOG_RECORD_HAS_TIMESTAMP, 4);
+VALUE(EDGELOG_RECORD_HAS_PARTITION, 8);
+VALUE(EDGELOG_RECORD_TIME_TRUSTED, 16);
+VALUE(EDGELOG_MODE_SHARED, 0);
+VALUE(EDGELOG_MODE_EXCLUSIVE, 1);
+VALUE(EDGELOG_MODE_READ_ONLY, 2);
+VALUE(EDGELOG_MAINTENANCE_BACKGROUND, 0);
+VALUE(EDGELOG_MAINTENANCE_MANUAL, 1);
+VALUE(EDGELOG_ON_DAMAGE_SALVAGE, 0);
+VALUE(EDGELOG_ON_DAMAGE_REFUSE, 1);
+VALUE(EDGELOG_CREATE_IF_MISSING, 0);
+VALUE(EDGELOG_CREATE_NEVER, 1);
+VALUE(EDGELOG_CREATE_NEW, 2);
+VALUE(EDGELOG_DURABILITY_DEFAULT, 0);
+VALUE(EDGELOG_DURABILITY_BUFFERED, 1);
+VALUE(EDGELOG_DURABILITY_WRITTEN, 2);
+VALUE(EDGELOG_DURABILITY_SYNCED, 3);
+VALUE(EDGELOG_WHEN_FULL_DROP_OLDEST, 0);
+VALUE(EDGELOG_WHEN_FULL_REJECT, 1);
+VALUE(EDGELOG_START_EARLIEST, 0);
+VALUE(EDGELOG_START_LATEST, 1);
+VALUE(EDGELOG_START_OFFSET, 2);
+VALUE(EDGELOG_START_TIME, 3);
+VALUE(EDGELOG_DIRECTION_FORWARD, 0);
+VALUE(EDGELOG_DIRECTION_BACKWARD, 1);
+VALUE(EDGELOG_ON_GAP_SKIP, 0);
+VALUE(EDGELOG_ON_GAP_STOP, 1);
+VALUE(EDGELOG_READER_HAS_KEY, 1);
+VALUE(EDGELOG_DAMAGE_TORN_TAIL, 1);
+VALUE(EDGELOG_DAMAGE_FRAME, 2);
+VALUE(EDGELOG_DAMAGE_FOOTER, 3);
+VALUE(EDGELOG_DAMAGE_HEADER, 4);
+VALUE(EDGELOG_DAMAGE_SEGMENT, 5);
+VALUE(EDGELOG_DAMAGE_MISSING, 6);
+VALUE(EDGELOG_DAMAGE_META, 7);
+VALUE(EDGELOG_DAMAGE_TOPIC, 8);
+
+/* The macros and the functions that make a structure ready must not drift apart. */
+#define SAME_AS_INIT(type, macro, function)                                                        \
+  do {                                                                                             \
+    union {                                                                                        \
+      type value;                                                                                  \
+      unsigned char bytes[sizeof(type)];                                                           \
+    } by_macro = {macro}, by_function;                                                             \
+    memset(&by_function, 0xaa, sizeof by_function);                                                \
+    OK(function(&by_function.value, sizeof(type)));                                                \
+    CHECK(memcmp(&by_macro, &by_function, sizeof(type)) == 0);                                     \
+  } while (0)
+
+static void macros_and_init_functions_agree(void) {
+  SAME_AS_INIT(edgelog_error, EDGELOG_ERROR_INIT, edgelog_error_init);
+  SAME_AS_INIT(edgelog_record, EDGELOG_RECORD_INIT, edgelog_record_init);
+  SAME_AS_INIT(edgelog_options, EDGELOG_OPTIONS_INIT, edgelog_options_init);
+  SAME_AS_INIT(edgelog_topic_options, EDGELOG_TOPIC_OPTIONS_INIT, edgelog_topic_options_init);
+  SAME_AS_INIT(edgelog_reader_options, EDGELOG_READER_OPTIONS_INIT, edgelog_reader_options_init);
+}
+
+static void init_functions_take_structures_of_newer_headers(void) {
+  struct {
+    edgelog_topic_options known;
+    uint64_t later[2];
+  } newer;
+  memset(&newer, 0xaa, sizeof newer);
+  OK(edgelog_topic_options_init(&newer.known, sizeof newer));
+  CHECK(newer.known.struct_size == sizeof newer);
+  CHECK(newer.later[0] == 0 && newer.later[1] == 0);
+}
+
+static void init_macros_of_outputs_have_the_size_and_zeros(void) {
+  edgelog_log_stats log = EDGELOG_LOG_STATS_INIT;
+  edgelog_topic_stats topic = EDGELOG_TOPIC_STATS_INIT;
+  edgelog_partition_stats partition = EDGELOG_PARTITION_STATS_INIT;
+  edgelog_damage damage = EDGELOG_DAMAGE_INIT;
+  CHECK(log.struct_size == 64 && log.wait[15] == 0);
+  CHECK(topic.struct_size == 96 && topic.buffered_bytes == 0);
+  CHECK(partition.struct_size == 64 && partition.segments == 0);
+  CHECK(damage.struct_size == 72 && damage.topic.size == 0);
+}
+
+static void bytes_keep_their_pointer_in_the_low_half(void) {
+  edgelog_bytes bytes = edgelog_bytes_of("abc", 3);
+  CHECK(bytes.size == 3 && bytes.reserved == 0);
+  CHECK(bytes.data.bits == (uint64_t)(uintptr_t)bytes.data.p);
+}
+
+int main(void) {
+  RUN(macros_and_init_functions_agree);
+  RUN(init_functions_take_structures_of_newer_headers);
+  RUN(init_macros_of_outputs_have_the_size_and_zeros);
+  RUN(bytes_keep_their_pointer_in_the_low_half);
+  return tests_result();
+}

@@ -1,0 +1,417 @@
+/* Misuse: every function with what it must refuse. None may crash, none may do half of its work.
+ *
+ * tests/c/run checks that every function of the header is called here. */
+#include "check.h"
+
+static edgelog_log *the_log;
+static edgelog_topic *topic;
+static edgelog_reader *reader;
+static edgelog_report *report;
+static edgelog_names *names;
+
+static void begin(void) {
+  the_log = open_log("log");
+  topic = open_topic(the_log, "t", 1);
+  append(topic, "key", "value");
+  reader = open_reader(topic);
+  OK(edgelog_log_recovery(the_log, &report, &failure));
+  OK(edgelog_log_topics(the_log, &names, &failure));
+}
+
+static void finish(void) {
+  OK(edgelog_names_close(names, &failure));
+  OK(edgelog_report_close(report, &failure));
+  OK(edgelog_reader_close(reader, &failure));
+  OK(edgelog_topic_close(topic, &failure));
+  OK(edgelog_close(the_log, &failure));
+}
+
+/* Places for outputs, and the mark that they were not written. */
+static edgelog_record record;
+static edgelog_position position;
+static edgelog_log_stats log_stats = EDGELOG_LOG_STATS_INIT;
+static edgelog_topic_stats topic_stats = EDGELOG_TOPIC_STATS_INIT;
+static edgelog_partition_stats partition_stats = EDGELOG_PARTITION_STATS_INIT;
+static edgelog_topic_options topic_options = EDGELOG_TOPIC_OPTIONS_INIT;
+static edgelog_damage damage = EDGELOG_DAMAGE_INIT;
+static edgelog_bytes bytes;
+static edgelog_topic *no_topic;
+static edgelog_reader *no_reader;
+static edgelog_report *no_report;
+static edgelog_names *no_names;
+static uint32_t count = 77;
+static uint64_t number = 77, second = 77;
+static const uint32_t size = sizeof(edgelog_record);
+
+/* All calls on these handles but the closes, with arguments that are fine otherwise. */
+static void all_on_log(edgelog_log *l, edgelog_status wanted) {
+  STATUS(edgelog_log_flush(l, NULL), wanted);
+  STATUS(edgelog_log_sync(l, NULL), wanted);
+  STATUS(edgelog_log_maintain(l, 1, NULL), wanted);
+  STATUS(edgelog_log_stats_get(l, &log_stats, NULL), wanted);
+  STATUS(edgelog_log_recovery(l, &no_report, NULL), wanted);
+  STATUS(edgelog_log_verify(l, &no_report, NULL), wanted);
+  STATUS(edgelog_log_topics(l, &no_names, NULL), wanted);
+  STATUS(edgelog_topic_open(l, "t", 1, NULL, &no_topic, NULL), wanted);
+  STATUS(edgelog_topic_delete(l, "t", 1, NULL), wanted);
+  CHECK(no_report == NULL && no_names == NULL && no_topic == NULL);
+  CHECK(log_stats.bytes == 0);
+}
+
+static void all_on_topic(edgelog_topic *t, edgelog_status wanted) {
+  record = record_of("key", "value");
+  position.offset = 77;
+  STATUS(edgelog_topic_append(t, &record, 0, &position, NULL), wanted);
+  STATUS(edgelog_topic_append_batch(t, &record, 1, 0, &position, NULL), wanted);
+  STATUS(edgelog_topic_configure(t, &topic_options, NULL), wanted);
+  STATUS(edgelog_topic_options_get(t, &topic_options, NULL), wanted);
+  STATUS(edgelog_topic_flush(t, NULL), wanted);
+  STATUS(edgelog_topic_sync(t, NULL), wanted);
+  STATUS(edgelog_topic_retain(t, NULL), wanted);
+  STATUS(edgelog_topic_stats_get(t, &topic_stats, NULL), wanted);
+  STATUS(edgelog_topic_partition_stats(t, 0, &partition_stats, NULL), wanted);
+  STATUS(edgelog_reader_open(t, NULL, &no_reader, NULL), wanted);
+  CHECK(position.offset == 77 && topic_options.buffer_bytes == 0 && topic_stats.records == 0);
+  CHECK(partition_stats.records == 0 && no_reader == NULL);
+}
+
+static void all_on_reader_but_wake_and_cancel(edgelog_reader *r, edgelog_status wanted) {
+  record = record_of("key", "value");
+  count = 77;
+  STATUS(edgelog_reader_read(r, &record, size, 1, 0, &count, NULL), wanted);
+  STATUS(edgelog_reader_read(r, &record, size, 1, EDGELOG_WAIT_FOREVER, &count, NULL), wanted);
+  STATUS(edgelog_reader_seek(r, EDGELOG_START_EARLIEST, 0, NULL), wanted);
+  STATUS(edgelog_reader_position(r, 0, &number, NULL), wanted);
+  STATUS(edgelog_reader_gaps(r, &number, &second, NULL), wanted);
+  STATUS(edgelog_reader_latest(r, "key", 3, &record, NULL), wanted);
+  CHECK(count == 77 && number == 77 && second == 77 && record.offset == 0);
+}
+
+static void all_on_reader(edgelog_reader *r, edgelog_status wanted) {
+  all_on_reader_but_wake_and_cancel(r, wanted);
+  STATUS(edgelog_reader_wake(r, NULL), wanted);
+  STATUS(edgelog_reader_cancel(r, NULL), wanted);
+}
+
+static void all_on_lists(edgelog_report *r, edgelog_names *n, edgelog_status wanted) {
+  count = 77;
+  STATUS(edgelog_report_count(r, &count, &number, NULL), wanted);
+  STATUS(edgelog_report_get(r, 0, &damage, NULL), wanted);
+  STATUS(edgelog_names_count(n, &count, NULL), wanted);
+  STATUS(edgelog_names_get(n, 0, &bytes, NULL), wanted);
+  CHECK(count == 77 && number == 77 && bytes.size == 0 && damage.kind == 0);
+}
+
+static void null_handles_are_invalid(void) {
+  all_on_log(NULL, EDGELOG_INVALID);
+  all_on_topic(NULL, EDGELOG_INVALID);
+  all_on_reader(NULL, EDGELOG_INVALID);
+  all_on_lists(NULL, NULL, EDGELOG_INVALID);
+}
+
+static void closed_handles_answer_closed(void) {
+  begin();
+  finish();
+  all_on_log(the_log, EDGELOG_CLOSED);
+  all_on_topic(topic, EDGELOG_CLOSED);
+  all_on_reader(reader, EDGELOG_CLOSED);
+  all_on_lists(report, names, EDGELOG_CLOSED);
+  STATUS(edgelog_close(the_log, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_topic_close(topic, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_reader_close(reader, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_report_close(report, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_names_close(names, NULL), EDGELOG_CLOSED);
+}
+
+static void handles_of_another_kind_are_misuse(void) {
+  begin();
+  void *const all[] = {the_log, topic, reader, report, names};
+  for (int i = 0; i < 5; i++) {
+    if (i != 0) all_on_log((edgelog_log *)all[i], EDGELOG_MISUSE);
+    if (i != 1) all_on_topic((edgelog_topic *)all[i], EDGELOG_MISUSE);
+    if (i != 2) all_on_reader((edgelog_reader *)all[i], EDGELOG_MISUSE);
+    if (i < 3) all_on_lists((edgelog_report *)all[i], (edgelog_names *)all[i], EDGELOG_MISUSE);
+    if (i != 0) STATUS(edgelog_close((edgelog_log *)all[i], NULL), EDGELOG_MISUSE);
+    if (i != 1) STATUS(edgelog_topic_close((edgelog_topic *)all[i], NULL), EDGELOG_MISUSE);
+    if (i != 2) STATUS(edgelog_reader_close((edgelog_reader *)all[i], NULL), EDGELOG_MISUSE);
+    if (i != 3) STATUS(edgelog_report_close((edgelog_report *)all[i], NULL), EDGELOG_MISUSE);
+    if (i != 4) STATUS(edgelog_names_close((edgelog_names *)all[i], NULL), EDGELOG_MISUSE);
+  }
+  finish();
+}
+
+/* NULL for each pointer but the handle. */
+static void null_pointers_are_invalid(void) {
+  begin();
+  edgelog_record one = record_of("key", "value");
+  edgelog_log *no_log = NULL;
+  uint8_t key[8];
+  STATUS(edgelog_open(NULL, NULL, &no_log, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_open("", NULL, &no_log, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_open(in_here("log2"), NULL, NULL, NULL), EDGELOG_INVALID);
+  CHECK(no_log == NULL && access(in_here("log2"), F_OK) != 0);
+  STATUS(edgelog_log_stats_get(the_log, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_log_recovery(the_log, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_log_verify(the_log, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_log_topics(the_log, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_open(the_log, NULL, 1, NULL, &no_topic, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_open(the_log, "u", 1, NULL, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_delete(the_log, NULL, 1, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_append(topic, NULL, 0, &position, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_append_batch(topic, NULL, 1, 0, &position, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_configure(topic, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_options_get(topic, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_stats_get(topic, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_partition_stats(topic, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_open(topic, NULL, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_read(reader, NULL, size, 1, 0, &count, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_read(reader, &record, size, 1, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_position(reader, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_gaps(reader, NULL, &second, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_gaps(reader, &number, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_latest(reader, NULL, 3, &one, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_latest(reader, "key", 3, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_report_count(report, NULL, &number, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_report_get(report, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_names_count(names, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_names_get(names, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_status_at(0, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_key(1, 1, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_partition_of(NULL, 1, 1, &count, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_partition_of("a", 1, 1, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_error_init(NULL, sizeof(edgelog_error)), EDGELOG_INVALID);
+  STATUS(edgelog_record_init(NULL, size), EDGELOG_INVALID);
+  STATUS(edgelog_options_init(NULL, sizeof(edgelog_options)), EDGELOG_INVALID);
+  STATUS(edgelog_topic_options_init(NULL, sizeof topic_options), EDGELOG_INVALID);
+  STATUS(edgelog_reader_options_init(NULL, sizeof(edgelog_reader_options)), EDGELOG_INVALID);
+  CHECK(number == 77 && second == 77 && no_topic == NULL);
+  /* What may be NULL. */
+  OK(edgelog_topic_append(topic, &one, 0, NULL, &failure));
+  OK(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, &failure));
+  OK(edgelog_report_count(report, &count, NULL, &failure));
+  OK(edgelog_key(1, 1, key, &failure));
+  CHECK(edgelog_status_name(12345) == NULL && edgelog_status_text(12345) == NULL);
+  CHECK(edgelog_version() != 0 && edgelog_version_text() != NULL);
+  edgelog_topic *u = NULL;
+  edgelog_topic_options never = EDGELOG_TOPIC_OPTIONS_INIT;
+  never.create = EDGELOG_CREATE_NEVER;
+  STATUS(edgelog_topic_open(the_log, "u", 1, &never, &u, NULL), EDGELOG_NOT_FOUND);
+  finish();
+}
+
+static void pointers_that_are_not_aligned_are_invalid(void) {
+  begin();
+  uint64_t room[80] = {0};
+  char *odd = (char *)room + 1;
+  STATUS(edgelog_log_flush((edgelog_log *)(void *)odd, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_log_flush(the_log, (edgelog_error *)(void *)odd), EDGELOG_INVALID);
+  STATUS(edgelog_topic_append(topic, (edgelog_record *)(void *)odd, 0, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_reader_read(reader, (edgelog_record *)(void *)odd, size, 1, 0, &count, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_reader_position(reader, 0, (uint64_t *)(void *)odd, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_status_at(0, (edgelog_status *)(void *)odd), EDGELOG_INVALID);
+  for (int i = 0; i < 80; i++) CHECK(room[i] == 0);
+  finish();
+}
+
+static void wrong_sizes_are_invalid(void) {
+  begin();
+  const uint32_t wrong[] = {0, 1, 4, 4097, 1u << 31, UINT32_MAX};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    edgelog_error error = EDGELOG_ERROR_INIT;
+    edgelog_record one = record_of("key", "value");
+    edgelog_options options = EDGELOG_OPTIONS_INIT;
+    edgelog_topic_options options_t = EDGELOG_TOPIC_OPTIONS_INIT;
+    edgelog_reader_options options_r = EDGELOG_READER_OPTIONS_INIT;
+    edgelog_log *no_log = NULL;
+    options.struct_size = options_t.struct_size = options_r.struct_size = one.struct_size =
+        wrong[i];
+    error.struct_size = wrong[i];
+    STATUS(edgelog_error_init(&error, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_record_init(&one, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_options_init(&options, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_topic_options_init(&options_t, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_reader_options_init(&options_r, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_open(in_here("log2"), &options, &no_log, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_open(the_log, "u", 1, &options_t, &no_topic, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_configure(topic, &options_t, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_options_get(topic, &options_t, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_append(topic, &one, 0, NULL, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_reader_open(topic, &options_r, &no_reader, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_reader_latest(reader, "key", 3, &one, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_reader_read(reader, &one, wrong[i], 1, 0, &count, NULL), EDGELOG_INVALID);
+    log_stats.struct_size = topic_stats.struct_size = wrong[i];
+    partition_stats.struct_size = damage.struct_size = wrong[i];
+    STATUS(edgelog_log_stats_get(the_log, &log_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_stats_get(topic, &topic_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_partition_stats(topic, 0, &partition_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_report_get(report, 0, &damage, NULL), EDGELOG_INVALID);
+    /* An error that cannot be filled stops every call, also a close. */
+    STATUS(edgelog_log_flush(the_log, &error), EDGELOG_INVALID);
+    STATUS(edgelog_close(the_log, &error), EDGELOG_INVALID);
+    STATUS(edgelog_reader_wake(reader, &error), EDGELOG_INVALID);
+  }
+  log_stats.struct_size = sizeof log_stats;
+  topic_stats.struct_size = sizeof topic_stats;
+  partition_stats.struct_size = sizeof partition_stats;
+  damage.struct_size = sizeof damage;
+  STATUS(edgelog_reader_read(reader, &record, size + 4, 1, 0, &count, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_reader_read(reader, &record, size, 0, 0, &count, NULL), EDGELOG_INVALID);
+  CHECK(no_topic == NULL && no_reader == NULL);
+  CHECK(append(topic, "key", "value").offset == 1);
+  finish();
+}
+
+static void unknown_flags_and_reserved_fields_are_invalid(void) {
+  begin();
+  for (int i = 0; i < 5; i++) {
+    edgelog_record one = record_of("key", "value");
+    if (i == 0) one.flags |= 32;
+    if (i == 1) one.flags |= 1u << 31;
+    if (i == 2) one.key.reserved = 1;
+    if (i == 3) one.value.reserved = UINT32_MAX;
+    if (i == 4) one.header_count = UINT32_MAX;
+    STATUS(edgelog_topic_append(topic, &one, 0, NULL, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, NULL), EDGELOG_INVALID);
+  }
+  CHECK(append(topic, "key", "value").offset == 1);
+  finish();
+}
+
+static void bad_utf8_is_invalid_in_names_and_fine_in_paths(void) {
+  begin();
+  edgelog_log *log = NULL;
+  STATUS(edgelog_topic_open(the_log, "a\xff", 2, NULL, &no_topic, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_delete(the_log, "a\xff", EDGELOG_ZERO_TERMINATED, NULL), EDGELOG_INVALID);
+  OK(edgelog_open(in_here("caf\xe9"), NULL, &log, &failure));
+  OK(edgelog_close(log, &failure));
+  char *path = (char *)malloc(5000);
+  CHECK(path != NULL);
+  memset(path, 'p', 4999);
+  path[4999] = 0;
+  log = NULL;
+  STATUS(edgelog_open(path, NULL, &log, NULL), EDGELOG_INVALID);
+  CHECK(log == NULL);
+  free(path);
+  finish();
+}
+
+static void *read_for_ever(void *unused) {
+  edgelog_record one;
+  uint32_t found;
+  edgelog_status status;
+  (void)unused;
+  /* The main thread may be inside at the moment: it asks in between. */
+  do status = edgelog_reader_read(reader, &one, size, 1, EDGELOG_WAIT_FOREVER, &found, NULL);
+  while (status == EDGELOG_MISUSE);
+  return (void *)(intptr_t)status;
+}
+
+static void a_reader_in_use_is_misuse_for_another_thread(void) {
+  begin();
+  pthread_t thread;
+  void *answer;
+  edgelog_status status;
+  next(reader);
+  CHECK(pthread_create(&thread, NULL, read_for_ever, NULL) == 0);
+  while ((status = edgelog_reader_position(reader, 0, &number, NULL)) == EDGELOG_OK) sleep_ms(1);
+  STATUS(status, EDGELOG_MISUSE);
+  number = 77;
+  all_on_reader_but_wake_and_cancel(reader, EDGELOG_MISUSE);
+  STATUS(edgelog_reader_close(reader, NULL), EDGELOG_MISUSE);
+  OK(edgelog_reader_wake(reader, &failure));
+  CHECK(pthread_join(thread, &answer) == 0);
+  STATUS((edgelog_status)(intptr_t)answer, EDGELOG_WOKEN);
+  OK(edgelog_reader_position(reader, 0, &number, &failure));
+  CHECK(number == 1);
+  number = 77;
+  CHECK(pthread_create(&thread, NULL, read_for_ever, NULL) == 0);
+  OK(edgelog_reader_cancel(reader, &failure));
+  CHECK(pthread_join(thread, &answer) == 0);
+  STATUS((edgelog_status)(intptr_t)answer, EDGELOG_CANCELLED);
+  finish();
+}
+
+static void in_child(void) {
+  all_on_log(the_log, EDGELOG_FORKED);
+  all_on_topic(topic, EDGELOG_FORKED);
+  all_on_reader(reader, EDGELOG_FORKED);
+  all_on_lists(report, names, EDGELOG_FORKED);
+  STATUS(edgelog_names_close(names, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_report_close(report, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_reader_close(reader, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_topic_close(topic, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_close(the_log, NULL), EDGELOG_FORKED);
+  /* A child may open its own, and close more handles than are kept. */
+  edgelog_log *own = open_log("of child");
+  edgelog_topic *own_topic = open_topic(own, "t", 1);
+  for (int i = 0; i < 200; i++) OK(edgelog_reader_close(open_reader(own_topic), &failure));
+  append(own_topic, "key", "value");
+  OK(edgelog_topic_close(own_topic, &failure));
+  OK(edgelog_close(own, &failure));
+}
+
+static void a_forked_child_is_refused_and_harms_nothing(void) {
+  begin();
+  /* Shells that were closed before the fork are the parent's. */
+  for (int i = 0; i < 10; i++) OK(edgelog_reader_close(open_reader(topic), &failure));
+  edgelog_record buffered = record_of("key", "buffered");
+  OK(edgelog_topic_append(topic, &buffered, EDGELOG_DURABILITY_BUFFERED, NULL, &failure));
+  fflush(stdout);
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    if (setjmp(end_of_test) == 0) {
+      in_child();
+      /* Becomes another program: what the child must not free, since it is the parent's, is no
+       * leak, but leak checkers would find it at an exit. */
+      execl("/bin/true", "true", (char *)NULL);
+    }
+    fflush(stdout);
+    _exit(1);
+  }
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK(append(topic, "key", "after").offset == 2);
+  CHECK(next(reader).offset == 0);
+  CHECK(same(next(reader).value, "buffered"));
+  CHECK(same(next(reader).value, "after"));
+  at_end(reader);
+  finish();
+}
+
+static void *close_log(void *unused) {
+  (void)unused;
+  return (void *)(intptr_t)edgelog_close(the_log, NULL);
+}
+
+static void of_two_closes_at_once_one_wins(void) {
+  for (int i = 0; i < 50; i++) {
+    the_log = open_log("log");
+    pthread_t threads[2];
+    void *answers[2];
+    for (int t = 0; t < 2; t++) CHECK(pthread_create(&threads[t], NULL, close_log, NULL) == 0);
+    for (int t = 0; t < 2; t++) CHECK(pthread_join(threads[t], &answers[t]) == 0);
+    intptr_t first = (intptr_t)answers[0], other = (intptr_t)answers[1];
+    CHECK(first + other == EDGELOG_OK + EDGELOG_CLOSED);
+    CHECK(first == EDGELOG_OK || other == EDGELOG_OK);
+  }
+}
+
+int main(void) {
+  RUN(null_handles_are_invalid);
+  RUN(closed_handles_answer_closed);
+  RUN(handles_of_another_kind_are_misuse);
+  RUN(null_pointers_are_invalid);
+  RUN(pointers_that_are_not_aligned_are_invalid);
+  RUN(wrong_sizes_are_invalid);
+  RUN(unknown_flags_and_reserved_fields_are_invalid);
+  RUN(bad_utf8_is_invalid_in_names_and_fine_in_paths);
+  RUN(a_reader_in_use_is_misuse_for_another_thread);
+  RUN(a_forked_child_is_refused_and_harms_nothing);
+  RUN(of_two_closes_at_once_one_wins);
+  return tests_result();
+}
