@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Follow a log of the demo beside the program that writes it, and show a live table.
+
+usage: table.py DIRECTORY [TOPIC]
+
+Opens the log for reading only, waits until the topic is there, and reads from its first record
+to the one that says that it is the last. demo/sample.h says what the records are.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+
+import edgelog
+
+KINDS = {1: "load", 2: "memory", 3: "network", 4: "process", 5: "temperature"}
+KIND_END = 255
+ROWS_MAX = 8
+PATIENCE_SECONDS = 30.0
+TABLE_SECONDS = 1.0
+
+
+@dataclass
+class Series:
+    """What was read of one key."""
+
+    records: int = 0
+    changes: int = 0
+    shown: int = 0
+    value: str = ""
+    time_ms: int = 0
+
+
+@dataclass
+class Table:
+    """Counts and last values of every key, and when they were last shown."""
+
+    series: dict[tuple[int, int], Series] = field(default_factory=dict)
+    records: int = 0
+    shown_at: float = field(default_factory=time.monotonic)
+
+    def add(self, record: edgelog.Record) -> int:
+        """Take a record in, and return its kind."""
+        if record.key is None or record.value is None:
+            raise SystemExit(f"table.py: offset {record.offset} is no sample")
+        kind, entity = record.key[0], int.from_bytes(record.key[1:], "big")
+        one = self.series.setdefault((kind, entity), Series())
+        one.records += 1
+        value = record.value.decode()
+        one.changes += value != one.value
+        one.value = value
+        one.time_ms = record.timestamp_ms
+        self.records += 1
+        return kind
+
+    def show(self) -> None:
+        """Print the liveliest keys, and how many records a second each of them got."""
+        now = time.monotonic()
+        seconds = max(now - self.shown_at, 0.001)
+        self.shown_at = now
+        keys = [key for key in self.series if key[0] != KIND_END]
+        keys.sort(key=lambda key: (-self.series[key].changes, key))
+        if sys.stdout.isatty():
+            print("\x1b[H\x1b[J", end="")
+        print(f"{'key':<20} {'records':>8} {'a second':>9}  {'time':<19}  last value")
+        for key in keys[:ROWS_MAX]:
+            one = self.series[key]
+            rate = (one.records - one.shown) / seconds
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.time_ms / 1000))
+            name = f"{KINDS.get(key[0], key[0])} {key[1]}"
+            print(f"{name:<20} {one.records:>8} {rate:>9.1f}  {at}  {one.value}")
+        if len(keys) > ROWS_MAX:
+            print(f"and {len(keys) - ROWS_MAX} more keys; {self.records} records in all")
+        for one in self.series.values():
+            one.shown = one.records
+
+
+def open_when_there(directory: str, name: str) -> tuple[edgelog.Log, edgelog.Topic]:
+    """Open log and topic; the writer may not have made them yet."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            log = edgelog.open(directory, mode="read_only", create=False)
+            try:
+                return log, log.topic(name, create=False)
+            except edgelog.NotFoundError:
+                log.close()
+                raise
+        except edgelog.NotFoundError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def follow(topic: edgelog.Topic, table: Table) -> str:
+    """Read to the writer's last record, and return what it says."""
+    silent_since = time.monotonic()
+    with topic.reader("earliest") as reader:
+        while True:
+            records = reader.read(max=256, timeout=0.2)
+            for record in records:
+                if table.add(record) == KIND_END:
+                    return table.series[(KIND_END, 0)].value
+            now = time.monotonic()
+            if records:
+                silent_since = now
+            elif now - silent_since > PATIENCE_SECONDS:
+                raise SystemExit("table.py: no record came, and none said that it was the last")
+            if now - table.shown_at >= TABLE_SECONDS:
+                table.show()
+
+
+def main() -> None:
+    """Follow, and compare the count with the writer's."""
+    if not 2 <= len(sys.argv) <= 3:
+        raise SystemExit(__doc__)
+    log, topic = open_when_there(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else "telemetry")
+    table = Table()
+    with log, topic:
+        said = int(follow(topic, table))
+    table.show()
+    print(f"table.py: read {table.records} records of {len(table.series)} keys")
+    # The writer counts what came before its last record.
+    if said != table.records - 1:
+        raise SystemExit(f"table.py: {said} records were written before the last")
+
+
+if __name__ == "__main__":
+    main()
