@@ -649,10 +649,10 @@ edgelog_status edgelog_open(const char *path,
 /**
  * Writes out what is buffered, syncs nothing, and closes the log for all its handles.
  *
- * NULL is fine. Whatever it answers but EDGELOG_FORKED and EDGELOG_INVALID, the log is closed and
- * unlocked; an error says that buffered records were lost. Errors: EDGELOG_CLOSED the second time,
- * EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any; calls of other threads end with
- * EDGELOG_CLOSED. Since 0.1.
+ * NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
+ * log is closed and unlocked; an error says that buffered records were lost. Errors:
+ * EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any;
+ * calls of other threads end with EDGELOG_CLOSED. Since 0.1.
  */
 edgelog_status edgelog_close(edgelog_log *log, edgelog_error *error);
 
@@ -721,10 +721,10 @@ edgelog_status edgelog_topic_open(const edgelog_log *log,
 /**
  * Hands the topic's buffered records to the operating system and closes the handle.
  *
- * NULL is fine. Whatever it answers but EDGELOG_FORKED and EDGELOG_INVALID, the handle is closed;
- * a topic whose log was closed or that was deleted has nothing to hand out. Errors: EDGELOG_CLOSED
- * the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the records stay with the log.
- * Threads: any; a call of another thread may still succeed. Since 0.1.
+ * NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
+ * handle is closed; a topic whose log was closed or that was deleted has nothing to hand out.
+ * Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the
+ * records stay with the log. Threads: any; a call of another thread may still succeed. Since 0.1.
  */
 edgelog_status edgelog_topic_close(edgelog_topic *topic, edgelog_error *error);
 

@@ -61,10 +61,10 @@ pub unsafe extern "C" fn edgelog_open(
 
 /// Writes out what is buffered, syncs nothing, and closes the log for all its handles.
 ///
-/// NULL is fine. Whatever it answers but EDGELOG_FORKED and EDGELOG_INVALID, the log is closed and
-/// unlocked; an error says that buffered records were lost. Errors: EDGELOG_CLOSED the second time,
-/// EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any; calls of other threads end with
-/// EDGELOG_CLOSED. Since 0.1.
+/// NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
+/// log is closed and unlocked; an error says that buffered records were lost. Errors:
+/// EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any;
+/// calls of other threads end with EDGELOG_CLOSED. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_close(
     log: *mut edgelog_log,

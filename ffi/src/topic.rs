@@ -74,10 +74,10 @@ pub unsafe extern "C" fn edgelog_topic_open(
 
 /// Hands the topic's buffered records to the operating system and closes the handle.
 ///
-/// NULL is fine. Whatever it answers but EDGELOG_FORKED and EDGELOG_INVALID, the handle is closed;
-/// a topic whose log was closed or that was deleted has nothing to hand out. Errors: EDGELOG_CLOSED
-/// the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the records stay with the log.
-/// Threads: any; a call of another thread may still succeed. Since 0.1.
+/// NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
+/// handle is closed; a topic whose log was closed or that was deleted has nothing to hand out.
+/// Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the
+/// records stay with the log. Threads: any; a call of another thread may still succeed. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_close(
     topic: *mut edgelog_topic,

@@ -24,8 +24,8 @@ Line = dict[str, Any]
 
 
 def log_lines(root: Path) -> Iterator[Line]:
-    topics = root.glob("t*/TOPIC")
-    if not (root / "LOG").is_file() and not any(TOPIC_NAME.fullmatch(t.parent.name) for t in topics):
+    topics = (path.parent.name for path in root.glob("t*/TOPIC"))
+    if not (root / "LOG").is_file() and not any(map(TOPIC_NAME.fullmatch, topics)):
         raise NoLogError(f"{root} is not a log")
     body = description(root / "LOG", b"EDGELOG1")
     if body is None:
