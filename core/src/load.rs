@@ -5,6 +5,7 @@ use crate::block;
 use crate::context::Context;
 use crate::describe::{CheckpointBody, LogBody, TopicBody};
 use crate::error::{Error, Kind, Result};
+use crate::limits::PARTITIONS_MAX;
 use crate::meta::{self, Meta};
 use crate::names::{self, Entry, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
@@ -345,7 +346,9 @@ impl Loading<'_> {
                 .get(&path, OpenHow::Read)
                 .and_then(|file| window::read_full(&*file, &mut bytes, 0))
                 .map_err(|e| Error::io(format!("{path} cannot be read"), e))?;
-            if let Ok(header) = Header::decode(bytes.get(..read).unwrap_or(&[])) {
+            let header = Header::decode(bytes.get(..read).unwrap_or(&[])).ok();
+            let possible = 1..=PARTITIONS_MAX;
+            if let Some(header) = header.filter(|h| possible.contains(&h.partitions)) {
                 let options = TopicOptions {
                     partitions: header.partitions,
                     ..TopicOptions::default()

@@ -35,7 +35,10 @@ impl Drop for Dir {
     }
 }
 
-fn all(reader: &mut Reader) -> Vec<(u32, u64, Option<Vec<u8>>, Option<Vec<u8>>)> {
+/// Partition, offset, key, value.
+type Row = (u32, u64, Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn all(reader: &mut Reader) -> Vec<Row> {
     let mut out = Vec::new();
     while reader
         .read_with(7, &mut |r| {

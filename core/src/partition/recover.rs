@@ -98,13 +98,19 @@ impl Recovery<'_> {
         let mut rest = names.into_iter().peekable();
         while let Some(name) = rest.next() {
             let is_last = rest.peek().is_none();
-            let looked = match last.take_if(|_| is_last) {
+            let next_base = rest.peek().map_or(u64::MAX, |next| next.base);
+            let mut looked = match last.take_if(|_| is_last) {
                 Some(looked) => looked,
-                None => {
-                    let next_base = rest.peek().map_or(u64::MAX, |next| next.base);
-                    self.look(name, false, next_base)?
-                }
+                None => self.look(name, false, next_base)?,
             };
+            // Whatever a footer says: offsets from the next segment's base on are there.
+            let summary = &mut looked.fold.summary;
+            summary.next_offset = summary.next_offset.min(next_base);
+            if summary.records == 0 && name.base < next_offset && !is_last {
+                // Inside another's offsets, and without records of its own: not in the order.
+                damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
+                continue;
+            }
 
             if let Some(header) = &looked.header {
                 clock = header.clock;

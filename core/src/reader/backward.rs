@@ -157,6 +157,10 @@ impl Reader {
                     let Some(mut records) = Records::of(&frame, &view.place) else {
                         continue;
                     };
+                    let rises = |last: &Rest| last.next_offset < records.next_offset;
+                    if !collected.last().is_none_or(rises) {
+                        continue;
+                    }
                     let time_trusted = records.time_trusted();
                     loop {
                         let left = records.rest_bytes() as u64;
