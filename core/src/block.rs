@@ -104,11 +104,7 @@ fn one(kind: Kind, bytes: &[u8]) -> One<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(
-        clippy::indexing_slicing,
-        clippy::arithmetic_side_effects,
-        reason = "test"
-    )]
+    #![expect(clippy::indexing_slicing, reason = "test")]
     use super::*;
 
     #[test]

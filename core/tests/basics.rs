@@ -1,11 +1,5 @@
 //! The main path, on the real machine: append, read, reopen, retain, delete.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::panic,
-    reason = "test"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test")]
 
 use edgelog_core::*;
 use std::path::PathBuf;
@@ -41,7 +35,7 @@ type Row = (u32, u64, Option<Vec<u8>>, Option<Vec<u8>>);
 fn all(reader: &mut Reader) -> Vec<Row> {
     let mut out = Vec::new();
     while reader
-        .read_with(7, &mut |r| {
+        .read_with(7, |r| {
             out.push((
                 r.partition,
                 r.offset,

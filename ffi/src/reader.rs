@@ -351,7 +351,7 @@ impl Reading {
         } = self;
         headers.clear();
         let mut count = 0_u32;
-        reader.read_with(array.capacity as usize, &mut |view| {
+        reader.read_with(array.capacity as usize, |view| {
             if count < array.capacity {
                 let shown = record::show(&view, headers);
                 // SAFETY: below capacity, so a place of the caller's array.

@@ -376,36 +376,45 @@ const BATCH_HEADERS_MAX: usize = 1_048_576;
 
 /// A record as the reader shows it, without its headers' place, which is known when all headers
 /// of a fill are collected in `arena`; until then `headers` holds the index of the first.
-#[inline]
+#[inline(always)]
 pub(crate) fn show(view: &core::RecordView<'_>, arena: &mut Vec<edgelog_header>) -> edgelog_record {
-    let mut shown = edgelog_record {
-        flags: EDGELOG_RECORD_HAS_PARTITION | EDGELOG_RECORD_HAS_TIMESTAMP,
+    let flag = |is: bool, flag: u32| if is { flag } else { 0 };
+    let (header_count, headers) = if view.headers.is_empty() {
+        (0, edgelog_ptr::NULL)
+    } else {
+        collect_headers(view, arena)
+    };
+    // One expression of plain values, so that it goes straight to the caller's memory.
+    edgelog_record {
+        struct_size: edgelog_record::DEFAULT.struct_size,
+        flags: EDGELOG_RECORD_HAS_PARTITION
+            | EDGELOG_RECORD_HAS_TIMESTAMP
+            | flag(view.time_trusted, EDGELOG_RECORD_TIME_TRUSTED)
+            | flag(view.key.is_some(), EDGELOG_RECORD_HAS_KEY)
+            | flag(view.value.is_some(), EDGELOG_RECORD_HAS_VALUE),
         partition: view.partition,
+        header_count,
         offset: view.offset,
         timestamp_ms: view.timestamp_ms,
-        ..edgelog_record::DEFAULT
-    };
-    if view.time_trusted {
-        shown.flags |= EDGELOG_RECORD_TIME_TRUSTED;
+        key: view.key.map_or(edgelog_bytes::NONE, edgelog_bytes::of),
+        value: view.value.map_or(edgelog_bytes::NONE, edgelog_bytes::of),
+        headers,
     }
-    if let Some(key) = view.key {
-        shown.flags |= EDGELOG_RECORD_HAS_KEY;
-        shown.key = edgelog_bytes::of(key);
-    }
-    if let Some(value) = view.value {
-        shown.flags |= EDGELOG_RECORD_HAS_VALUE;
-        shown.value = edgelog_bytes::of(value);
-    }
-    if !view.headers.is_empty() {
-        let first = arena.len();
-        arena.extend(view.headers.iter().map(|header| edgelog_header {
-            name: edgelog_bytes::of(header.name),
-            value: edgelog_bytes::of(header.value),
-        }));
-        shown.header_count = u32::try_from(arena.len().saturating_sub(first)).unwrap_or(0);
-        shown.headers.bits = first as u64;
-    }
-    shown
+}
+
+/// Adds a record's headers to the arena; answers how many, and the index of the first.
+#[cold]
+fn collect_headers(
+    view: &core::RecordView<'_>,
+    arena: &mut Vec<edgelog_header>,
+) -> (u32, edgelog_ptr) {
+    let first = arena.len();
+    arena.extend(view.headers.iter().map(|header| edgelog_header {
+        name: edgelog_bytes::of(header.name),
+        value: edgelog_bytes::of(header.value),
+    }));
+    let count = u32::try_from(arena.len().saturating_sub(first)).unwrap_or(0);
+    (count, edgelog_ptr { bits: first as u64 })
 }
 
 /// Turns the index that [`show`] left into a pointer.

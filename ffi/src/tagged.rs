@@ -88,7 +88,7 @@ pub(crate) unsafe fn give<T: Tagged>(at: *mut T, value: T) {
 
 /// # Safety
 /// `at` is aligned and points to `struct_size` writable bytes.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: T) {
     let size = struct_size as usize;
     if size == size_of::<T>() {

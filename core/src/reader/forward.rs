@@ -44,7 +44,7 @@ impl Reader {
     pub(super) fn read_forward(
         &mut self,
         max: usize,
-        each: &mut dyn FnMut(RecordView<'_>),
+        each: &mut impl FnMut(RecordView<'_>),
     ) -> Result<usize> {
         let mut given = 0_usize;
         let mut ended = 0_usize;
@@ -85,11 +85,12 @@ impl Reader {
     }
 
     /// Gives the records that are left of the current frame.
+    #[inline]
     fn take(
         &mut self,
         max: usize,
         may_stop: bool,
-        each: &mut dyn FnMut(RecordView<'_>),
+        each: &mut impl FnMut(RecordView<'_>),
     ) -> Result<usize> {
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(0);

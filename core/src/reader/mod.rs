@@ -102,14 +102,14 @@ impl Reader {
     /// Gives the next records, at most `max` of them, one by one to `each`; answers how many. 0 is
     /// the end for now. All that one call gives stays in place until the next call that takes the
     /// reader mutably.
-    pub fn read_with(&mut self, max: usize, each: &mut dyn FnMut(RecordView<'_>)) -> Result<usize> {
+    pub fn read_with(&mut self, max: usize, mut each: impl FnMut(RecordView<'_>)) -> Result<usize> {
         self.check()?;
         if max == 0 {
             return Ok(0);
         }
         match self.options.direction {
-            Direction::Forward => self.read_forward(max, each),
-            Direction::Backward => self.read_backward(max, each),
+            Direction::Forward => self.read_forward(max, &mut each),
+            Direction::Backward => self.read_backward(max, &mut each),
         }
     }
 
@@ -120,9 +120,7 @@ impl Reader {
     )]
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>> {
         let mut place = None;
-        self.read_with(1, &mut |record| {
-            place = Some((record.partition, record.offset))
-        })?;
+        self.read_with(1, |record| place = Some((record.partition, record.offset)))?;
         // What was given is in the buffer: taking it apart again is cheap and keeps this safe.
         Ok(place.and_then(|(partition, offset)| self.last_given(partition, offset)))
     }

@@ -126,11 +126,7 @@ impl Header {
 
 #[cfg(test)]
 mod tests {
-    #![expect(
-        clippy::indexing_slicing,
-        clippy::arithmetic_side_effects,
-        reason = "test"
-    )]
+    #![expect(clippy::indexing_slicing, reason = "test")]
     use super::*;
 
     #[test]

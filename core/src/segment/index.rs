@@ -123,7 +123,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "test")]
+    #![expect(clippy::unwrap_used, reason = "test")]
     use super::*;
 
     #[test]
