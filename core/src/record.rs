@@ -150,7 +150,7 @@ pub(crate) struct Size {
 
 impl Record<'_> {
     /// The record's size, or why it cannot be one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn size(&self) -> Result<Size> {
         let key = self.key.map_or(0, <[u8]>::len);
         let value = self.value.map_or(0, <[u8]>::len);

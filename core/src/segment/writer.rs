@@ -224,7 +224,7 @@ impl Writer {
     }
 
     /// Adds a record to the frame that is being filled and answers its offset.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, record: &Record<'_>, timestamp_ms: u64) -> u64 {
         let offset = self.summary.next_offset;
         let Some(open) = &mut self.open else {

@@ -77,7 +77,7 @@ impl Got {
 /// Reads until the end.
 pub fn drain(reader: &mut Reader) -> Result<Vec<Got>> {
     let mut all = Vec::new();
-    while reader.read_with(64, &mut |view| all.push(Got::of(&view)))? != 0 {}
+    while reader.read_with(64, |view: RecordView<'_>| all.push(Got::of(&view)))? != 0 {}
     Ok(all)
 }
 
