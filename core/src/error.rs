@@ -72,6 +72,7 @@ pub struct Error(Box<Detail>);
 impl Error {
     /// An error of a kind, with a lower-case sentence.
     #[cold]
+    #[inline(never)]
     pub fn new(kind: Kind, text: impl Into<String>) -> Error {
         Error(Box::new(Detail {
             kind,
@@ -87,6 +88,7 @@ impl Error {
 
     /// The system's error while doing `what`.
     #[cold]
+    #[inline(never)]
     pub fn io(what: impl Into<String>, source: io::Error) -> Error {
         let kind = match source.raw_os_error() {
             // A file size limit is a full disk to the application: room may come back.
@@ -101,41 +103,48 @@ impl Error {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn invalid(text: impl Into<String>) -> Error {
         Error::new(Kind::Invalid, text)
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn with_kind(mut self, kind: Kind) -> Error {
         self.0.kind = kind;
         self
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn in_partition(mut self, partition: u32) -> Error {
         self.0.partition = Some(partition);
         self
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn in_segment(mut self, segment: u64) -> Error {
         self.0.segment = Some(segment);
         self
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn at_position(mut self, position: u64) -> Error {
         self.0.position = Some(position);
         self
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn with_offsets(mut self, first: u64, end: u64) -> Error {
         self.0.offsets = Some((first, end));
         self
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn held_by(mut self, process_id: u32) -> Error {
         self.0.process_id = Some(process_id);
         self

@@ -16,7 +16,6 @@ use crate::segment::header::HEADER_BYTES_MAX;
 use crate::segment::{window, Header};
 use crate::sys::{wake, Lock, LockError, OpenHow};
 use crate::topic::{self, Shared};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Milliseconds between two tries to get the lock.
@@ -24,11 +23,11 @@ const LOCK_RETRY_MS: u32 = 5;
 
 /// What opening found.
 pub(crate) struct Loaded {
-    pub topics: BTreeMap<String, Arc<topic::Inner>>,
+    /// In order of their names.
+    pub topics: Vec<Arc<topic::Inner>>,
     pub next_number: u32,
     pub report: Report,
     pub foreign_files: u32,
-    pub checkpoints: BTreeMap<u64, Vec<(u64, u64)>>,
 }
 
 /// Whether the directory holds a log. One whose `LOG` is lost is one all the same: nothing in
@@ -98,7 +97,7 @@ struct Found {
     dir: String,
     body: TopicBody,
     options: TopicOptions,
-    names: BTreeMap<u32, Vec<SegmentName>>,
+    names: Vec<SegmentName>,
     checkpoint: CheckpointBody,
     meta_bytes: u64,
 }
@@ -130,17 +129,20 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
     loading.log_file()?;
     let mut loaded = Vec::new();
     let mut clocks = Vec::new();
-    let mut checkpoints = BTreeMap::new();
+
     for dir in loading.topic_dirs()? {
         let Some(found) = loading.find_topic(dir)? else {
             continue;
         };
         clocks.push((found.checkpoint.clock, found.checkpoint.clock.run_ms));
-        let known = found.checkpoint.watermarks.iter();
-        checkpoints.insert(
-            found.body.uid,
-            known.map(|m| (m.next_offset, m.durable)).collect(),
-        );
+        if loaded
+            .iter()
+            .any(|topic: &topic::Inner| topic.shared.name == found.body.name)
+        {
+            // A copy of a topic's directory: the one with the lower number counts.
+            loading.meta_damage(DamageKind::Topic, &found.dir);
+            continue;
+        }
         loaded.push(loading.recover(found)?);
     }
     if options.on_damage == OnDamage::Refuse {
@@ -152,20 +154,18 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
     let partitions = loaded.iter().flat_map(|topic| topic.partitions.iter());
     clocks.extend(partitions.map(Partition::clock));
     context.start_clock(clocks.into_iter());
+    let mut topics: Vec<_> = loaded.into_iter().map(Arc::new).collect();
+    topics.sort_by(|a, b| a.shared.name.cmp(&b.shared.name));
     let mut report = Report::default();
     loading
         .report
         .into_iter()
         .for_each(|damage| report.add(damage));
     Ok(Loaded {
-        topics: loaded
-            .into_iter()
-            .map(|topic| (topic.shared.name.clone(), Arc::new(topic)))
-            .collect(),
+        topics,
         next_number: loading.next_number,
         report,
         foreign_files: loading.foreign_files,
-        checkpoints,
     })
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn new_topic(
     meta_bytes: u64,
 ) -> Result<Arc<topic::Inner>> {
     let (mut report, mut repairs) = (Vec::new(), Vec::new());
-    let (names, checkpoint) = (BTreeMap::new(), CheckpointBody::default());
+    let (names, checkpoint) = (Vec::new(), CheckpointBody::default());
     let found = Found {
         dir,
         body,
@@ -192,7 +192,7 @@ pub(crate) fn new_topic(
 
 fn recover_topic(
     context: &Arc<Context>,
-    mut found: Found,
+    found: Found,
     report: &mut Vec<Damage>,
     repairs: &mut Vec<Repair>,
 ) -> Result<topic::Inner> {
@@ -202,7 +202,8 @@ fn recover_topic(
     context.add_used(found.meta_bytes);
     let mut partitions = Vec::new();
     for number in 0..found.options.partitions {
-        let names = found.names.remove(&number).unwrap_or_default();
+        let of_partition = |name: &&SegmentName| name.partition == number;
+        let names = found.names.iter().filter(of_partition).copied().collect();
         let marks = found.checkpoint.watermarks.get(number as usize).copied();
         let options = &found.options;
         let mut recovery = Recovery {
@@ -220,7 +221,8 @@ fn recover_topic(
             state,
         ));
     }
-    Ok(topic::Inner::new(shared, partitions))
+    let checkpoint = found.checkpoint.watermarks;
+    Ok(topic::Inner::new(shared, partitions, checkpoint))
 }
 
 impl Loading<'_> {
@@ -271,13 +273,11 @@ impl Loading<'_> {
     /// What a directory with a topic's name holds.
     fn find_topic(&mut self, dir: String) -> Result<Option<Found>> {
         let sys = &*self.context.sys;
-        let mut names: BTreeMap<u32, Vec<SegmentName>> = BTreeMap::new();
+        let mut names: Vec<SegmentName> = Vec::new();
         let list = sys.list(&dir);
         for name in list.map_err(|e| Error::io(format!("{dir} cannot be listed"), e))? {
             match names::entry(&name) {
-                Entry::Segment(segment) => {
-                    names.entry(segment.partition).or_default().push(segment)
-                }
+                Entry::Segment(segment) => names.push(segment),
                 Entry::Temporary => self.repairs.push(Repair::Remove(format!("{dir}/{name}"))),
                 Entry::Foreign => self.foreign_files = self.foreign_files.saturating_add(1),
                 Entry::Topic | Entry::Checkpoint => {}
@@ -332,12 +332,8 @@ impl Loading<'_> {
 
     /// A topic whose description is lost, from the header of any of its segments. Its options are
     /// the defaults then.
-    fn topic_from_segments(
-        &self,
-        dir: &str,
-        names: &BTreeMap<u32, Vec<SegmentName>>,
-    ) -> Result<Option<TopicBody>> {
-        for name in names.values().flatten() {
+    fn topic_from_segments(&self, dir: &str, names: &[SegmentName]) -> Result<Option<TopicBody>> {
+        for name in names {
             let path = name.path(dir);
             let mut bytes = [0; HEADER_BYTES_MAX];
             let read = self

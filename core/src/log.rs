@@ -19,7 +19,6 @@ use crate::sys::{Lock, Sys};
 use crate::topic::{self, Topic};
 use crate::verify;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,15 +35,26 @@ pub(crate) struct Inner {
 }
 
 pub(crate) struct Topics {
-    by_name: BTreeMap<String, Arc<topic::Inner>>,
+    /// In order of their names.
+    sorted: Vec<Arc<topic::Inner>>,
     next_number: u32,
+}
+
+impl Topics {
+    /// Where a topic of this name is, or belongs.
+    fn place(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.sorted
+            .binary_search_by(|topic| topic.shared.name.as_str().cmp(name))
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<topic::Inner>> {
+        self.sorted.get(self.place(name).ok()?).cloned()
+    }
 }
 
 struct Open {
     thread: Option<JoinHandle<()>>,
     lock: Option<Box<dyn Lock>>,
-    /// What the checkpoints on the medium say, by topic.
-    checkpoints: BTreeMap<u64, Vec<(u64, u64)>>,
 }
 
 impl Inner {
@@ -54,7 +64,7 @@ impl Inner {
 
     /// The topics that exist now.
     pub(crate) fn topics(&self) -> Vec<Arc<topic::Inner>> {
-        self.topics.lock().by_name.values().cloned().collect()
+        self.topics.lock().sorted.clone()
     }
 
     pub(crate) fn configure(&self, topic: &topic::Inner, options: &TopicOptions) -> Result<()> {
@@ -99,7 +109,7 @@ impl Inner {
         let mut given = options.clone();
         given.partitions = given.partitions.max(1);
         let resolved = given.resolved()?;
-        if topics.by_name.len() >= TOPICS_MAX {
+        if topics.sorted.len() >= TOPICS_MAX {
             return Err(Error::new(
                 Kind::TooLarge,
                 format!("at most {TOPICS_MAX} topics"),
@@ -133,7 +143,8 @@ impl Inner {
             }
         };
         let topic = load::new_topic(&self.context, body, dir, resolved, bytes)?;
-        topics.by_name.insert(name.to_owned(), topic.clone());
+        let at = topics.place(name).unwrap_or_else(|at| at);
+        topics.sorted.insert(at, topic.clone());
         Ok(topic)
     }
 
@@ -204,7 +215,7 @@ impl Inner {
         self.topics().iter().for_each(|topic| topic.bar());
         let flushed = self.flush(Partition::flush_last);
         if self.context.mode != Mode::ReadOnly {
-            self.write_checkpoints(&open.checkpoints);
+            self.write_checkpoints();
         }
         for topic in self.topics() {
             topic.shared.waiters.notify();
@@ -217,26 +228,18 @@ impl Inner {
     }
 
     /// Notes where every topic stands. Advice for the next open: it may fail.
-    fn write_checkpoints(&self, known: &BTreeMap<u64, Vec<(u64, u64)>>) {
+    fn write_checkpoints(&self) {
         let clock = self.context.clock_mark();
         for topic in self.topics() {
-            let marks: Vec<(u64, u64)> = topic
-                .partitions
-                .iter()
-                .map(|partition| partition.watermarks())
-                .collect();
-            if known.get(&topic.shared.uid) == Some(&marks) || marks.iter().all(|m| m.0 == 0) {
+            let watermarks: Vec<Watermarks> =
+                topic.partitions.iter().map(Partition::watermarks).collect();
+            let is_new = watermarks.iter().all(|marks| marks.next_offset == 0);
+            if is_new || watermarks == topic.checkpoint {
                 continue;
             }
-            let watermarks = marks
-                .into_iter()
-                .map(|(next_offset, durable)| Watermarks {
-                    next_offset,
-                    durable,
-                })
-                .collect();
+            let topic_uid = topic.shared.uid;
             let body = CheckpointBody {
-                topic_uid: topic.shared.uid,
+                topic_uid,
                 clock,
                 watermarks,
             };
@@ -286,16 +289,12 @@ impl Log {
         let inner = Arc::new(Inner {
             context,
             topics: Mutex::new(Topics {
-                by_name: loaded.topics,
+                sorted: loaded.topics,
                 next_number: loaded.next_number,
             }),
             recovery: loaded.report,
             foreign_files: loaded.foreign_files,
-            open: Mutex::new(Some(Open {
-                thread: None,
-                lock,
-                checkpoints: loaded.checkpoints,
-            })),
+            open: Mutex::new(Some(Open { thread: None, lock })),
             lock_name,
         });
         if options.maintenance == Maintenance::Background && options.mode != Mode::ReadOnly {
@@ -322,7 +321,7 @@ impl Log {
         self.inner.context.check()?;
         check_name(name)?;
         let mut topics = self.inner.topics.lock();
-        let found = topics.by_name.get(name).cloned();
+        let found = topics.find(name);
         let topic = match (found, create) {
             (Some(_), Create::New) => {
                 return Err(Error::new(Kind::Exists, format!("topic '{name}' exists")));
@@ -352,7 +351,7 @@ impl Log {
         self.inner.context.check_writable()?;
         check_name(name)?;
         let mut topics = self.inner.topics.lock();
-        let Some(topic) = topics.by_name.get(name).cloned() else {
+        let Some(topic) = topics.find(name) else {
             return Err(Error::new(
                 Kind::NotFound,
                 format!("there is no topic '{name}'"),
@@ -360,7 +359,7 @@ impl Log {
         };
         let answer = self.inner.delete_files(&topic);
         if topic.shared.check().is_err() {
-            topics.by_name.remove(name);
+            topics.sorted.retain(|other| !Arc::ptr_eq(other, &topic));
         }
         answer
     }
@@ -368,7 +367,12 @@ impl Log {
     /// The names of all topics, in order.
     pub fn topic_names(&self) -> Result<Vec<String>> {
         self.inner.context.check()?;
-        Ok(self.inner.topics.lock().by_name.keys().cloned().collect())
+        let topics = self.inner.topics.lock();
+        Ok(topics
+            .sorted
+            .iter()
+            .map(|topic| topic.shared.name.clone())
+            .collect())
     }
 
     /// Hands all that is buffered to the operating system.
@@ -401,7 +405,7 @@ impl Log {
         let context = &self.inner.context;
         context.check()?;
         Ok(LogStats {
-            topics: self.inner.topics.lock().by_name.len() as u32,
+            topics: self.inner.topics.lock().sorted.len() as u32,
             bytes: *context.used_bytes.lock(),
             running_ms: context.run_ms(),
             open_files: context.files.open_count() as u32,

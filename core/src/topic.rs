@@ -6,12 +6,13 @@ use crate::frame::Place;
 use crate::log::Inner as Log;
 use crate::names::SegmentName;
 use crate::options::{Durability, Mode, ReaderOptions, TopicOptions};
+use crate::partition::recover::Watermarks;
 use crate::partition::{Appended, Partition, Room};
 use crate::reader::Reader;
 use crate::record::{partition_of, Position, Record};
 use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::wake::Waiters;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(crate) struct Shared {
     pub waiters: Waiters,
     deleted: AtomicBool,
     used_bytes: Mutex<u64>,
-    options: RwLock<TopicOptions>,
+    options: Mutex<TopicOptions>,
     /// The durability of appends that do not say, for a look without a lock.
     durability: AtomicU32,
 }
@@ -41,7 +42,7 @@ impl Shared {
             deleted: AtomicBool::new(false),
             used_bytes: Mutex::new(0),
             durability: AtomicU32::new(options.durability as u32),
-            options: RwLock::new(options),
+            options: Mutex::new(options),
         }
     }
 
@@ -69,13 +70,13 @@ impl Shared {
     }
 
     pub(crate) fn options(&self) -> TopicOptions {
-        self.options.read().clone()
+        self.options.lock().clone()
     }
 
     pub(crate) fn set_options(&self, options: &TopicOptions) {
         self.durability
             .store(options.durability as u32, Ordering::Relaxed);
-        *self.options.write() = options.clone();
+        *self.options.lock() = options.clone();
     }
 
     fn durability(&self) -> Durability {
@@ -102,14 +103,14 @@ impl Shared {
 
     /// Whether this many bytes more would pass the topic's limit.
     pub(crate) fn is_over(&self, needed: u64) -> bool {
-        let max_bytes = self.options.read().max_bytes;
+        let max_bytes = self.options.lock().max_bytes;
         max_bytes != 0 && self.used_bytes.lock().saturating_add(needed) > max_bytes
     }
 
     /// Whether retention has to be asked before a new segment of this size starts.
     pub(crate) fn lacks_room(&self, context: &Context, needed: u64) -> bool {
         let kept_otherwise = {
-            let options = self.options.read();
+            let options = self.options.lock();
             options.max_age_ms != 0 || options.max_records != 0
         };
         kept_otherwise || self.is_over(needed) || context.is_over(needed)
@@ -136,15 +137,22 @@ impl Shared {
 pub(crate) struct Inner {
     pub shared: Arc<Shared>,
     pub partitions: Vec<Partition>,
+    /// What the checkpoint on the medium says, if there is one.
+    pub checkpoint: Vec<Watermarks>,
     /// Where the next record without a key goes.
     turn: AtomicU32,
 }
 
 impl Inner {
-    pub(crate) fn new(shared: Arc<Shared>, partitions: Vec<Partition>) -> Inner {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        partitions: Vec<Partition>,
+        checkpoint: Vec<Watermarks>,
+    ) -> Inner {
         Inner {
             shared,
             partitions,
+            checkpoint,
             turn: AtomicU32::new(0),
         }
     }

@@ -29,6 +29,7 @@ use crate::segment::{Summary, Writer};
 use crate::stats::{PartitionStats, TopicStats};
 use crate::topic::Shared;
 use parking_lot::{Mutex, MutexGuard};
+use recover::Watermarks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::SyncGate;
@@ -237,9 +238,13 @@ impl Partition {
     }
 
     /// The next offset and the durable one, for the checkpoint.
-    pub(crate) fn watermarks(&self) -> (u64, u64) {
+    pub(crate) fn watermarks(&self) -> Watermarks {
         let state = self.state.lock();
-        (state.written_offset(), state.durable)
+        let next_offset = state.written_offset();
+        Watermarks {
+            next_offset,
+            durable: state.durable,
+        }
     }
 
     pub(crate) fn stats(&self) -> PartitionStats {

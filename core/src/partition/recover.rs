@@ -33,7 +33,7 @@ pub(crate) enum Repair {
 }
 
 /// What a checkpoint knows of a partition.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Watermarks {
     pub next_offset: u64,
     pub durable: u64,
@@ -90,7 +90,7 @@ impl Recovery<'_> {
             // else does any more: it stays, as the next active segment.
             promised = promised.max(name.base);
         }
-        let mut sealed = VecDeque::new();
+        let mut sealed: VecDeque<Sealed> = VecDeque::new();
         let mut active = None;
         let mut clock = ClockMark::default();
         let mut next_offset = 0;
@@ -99,17 +99,22 @@ impl Recovery<'_> {
         while let Some(name) = rest.next() {
             let is_last = rest.peek().is_none();
             let next_base = rest.peek().map_or(u64::MAX, |next| next.base);
-            let mut looked = match last.take_if(|_| is_last) {
+            let looked = match last.take_if(|_| is_last) {
                 Some(looked) => looked,
                 None => self.look(name, false, next_base)?,
             };
-            // Whatever a footer says: offsets from the next segment's base on are there.
-            let summary = &mut looked.fold.summary;
-            summary.next_offset = summary.next_offset.min(next_base);
-            if summary.records == 0 && name.base < next_offset && !is_last {
-                // Inside another's offsets, and without records of its own: not in the order.
-                damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
-                continue;
+            if name.base < next_offset && !is_last {
+                if looked.fold.summary.records == 0 {
+                    // Inside another's offsets, and without records: not in the order.
+                    damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
+                    continue;
+                }
+                // Whatever a footer says: offsets from this segment's base on are here.
+                next_offset = name.base;
+                if let Some(before) = sealed.back_mut() {
+                    let summary = &mut before.summary;
+                    summary.next_offset = summary.next_offset.min(name.base);
+                }
             }
 
             if let Some(header) = &looked.header {
