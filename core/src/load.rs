@@ -139,8 +139,13 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
             .iter()
             .any(|topic: &topic::Inner| topic.shared.name == found.body.name)
         {
-            // A copy of a topic's directory: the one with the lower number counts.
-            loading.meta_damage(DamageKind::Topic, &found.dir);
+            if found.names.is_empty() {
+                // Its creation failed when it was all but done, and then succeeded elsewhere.
+                loading.leftovers.push(found.dir);
+            } else {
+                // Somebody's copy of a topic's directory.
+                loading.meta_damage(DamageKind::Topic, &found.dir);
+            }
             continue;
         }
         loaded.push(loading.recover(found)?);
@@ -266,7 +271,8 @@ impl Loading<'_> {
                 self.foreign_files = self.foreign_files.saturating_add(1);
             }
         }
-        dirs.sort_unstable();
+        // The newest first: of two with one name it counts.
+        dirs.sort_unstable_by(|a, b| b.cmp(a));
         Ok(dirs)
     }
 
