@@ -432,16 +432,26 @@ fn apply(context: &Context, repair: Repair) -> std::io::Result<()> {
     }
 }
 
-/// Removes what a deletion or a creation left. Files of others stay, and with them the directory.
-fn remove_leftover(context: &Context, dir: &str) {
-    for name in context.sys.list(dir).unwrap_or_default() {
+/// Removes what a deletion or a creation left; answers whether it is gone. Its description goes
+/// first, so that it is no topic any more whatever follows. Files of others stay, and with them
+/// the directory.
+pub(crate) fn remove_leftover(context: &Context, dir: &str) -> bool {
+    let sys = &*context.sys;
+    let gone = |answer: std::io::Result<()>| match answer {
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        Ok(()) => true,
+    };
+    if !gone(sys.unlink(&names::topic_file(dir))) {
+        return false;
+    }
+    for name in sys.list(dir).unwrap_or_default() {
         if !matches!(names::entry(&name), Entry::Foreign) {
             let path = format!("{dir}/{name}");
             context.files.forget(&path);
-            let _ = context.sys.unlink(&path);
+            let _ = sys.unlink(&path);
         }
     }
-    let _ = context.sys.remove_dir(dir);
+    gone(sys.remove_dir(dir))
 }
 
 fn refuse(report: &[Damage]) -> Result<()> {

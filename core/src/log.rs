@@ -38,9 +38,16 @@ pub(crate) struct Topics {
     /// In order of their names.
     sorted: Vec<Arc<topic::Inner>>,
     next_number: u32,
+    /// Directories of topics whose creation failed and that could not be removed yet.
+    leftovers: Vec<String>,
 }
 
 impl Topics {
+    fn clean_up(&mut self, context: &Context) {
+        self.leftovers
+            .retain(|dir| !load::remove_leftover(context, dir));
+    }
+
     /// Where a topic of this name is, or belongs.
     fn place(&self, name: &str) -> std::result::Result<usize, usize> {
         self.sorted
@@ -117,6 +124,7 @@ impl Inner {
         }
         let sys = &*self.context.sys;
         let fail = |e| Error::io(format!("topic '{name}' cannot be created"), e);
+        topics.clean_up(&self.context);
         // A number is only a name: one whose directory could not be cleaned up is not used again.
         let dir = names::topic_dir(topics.next_number);
         topics.next_number = topics.next_number.saturating_add(1);
@@ -137,8 +145,8 @@ impl Inner {
         let bytes = match made {
             Ok(bytes) => bytes,
             Err(error) => {
-                let _ = sys.unlink(&path);
-                let _ = sys.remove_dir(&dir);
+                topics.leftovers.push(dir);
+                topics.clean_up(&self.context);
                 return Err(error);
             }
         };
@@ -213,8 +221,12 @@ impl Inner {
         self.context.set_closed();
         // Whoever comes in behind the last flush must not add to the buffer.
         self.topics().iter().for_each(|topic| topic.bar());
+        let topics = self.topics();
+        let partitions = topics.iter().flat_map(|topic| topic.partitions.iter());
+        partitions.for_each(Partition::settle);
         let flushed = self.flush(Partition::flush_last);
         if self.context.mode != Mode::ReadOnly {
+            self.topics.lock().clean_up(&self.context);
             self.write_checkpoints();
         }
         for topic in self.topics() {
@@ -291,6 +303,7 @@ impl Log {
             topics: Mutex::new(Topics {
                 sorted: loaded.topics,
                 next_number: loaded.next_number,
+                leftovers: Vec::new(),
             }),
             recovery: loaded.report,
             foreign_files: loaded.foreign_files,
@@ -357,6 +370,7 @@ impl Log {
                 format!("there is no topic '{name}'"),
             ));
         };
+        topics.clean_up(&self.inner.context);
         let answer = self.inner.delete_files(&topic);
         if topic.shared.check().is_err() {
             topics.sorted.retain(|other| !Arc::ptr_eq(other, &topic));

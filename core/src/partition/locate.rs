@@ -152,7 +152,11 @@ impl Partition {
             fold.run(&mut window, view.end, &mut |_| ())?;
             Ok(fold.index)
         };
-        read().map_err(|e| self.io_error("the segment cannot be read", view.name, e))
+        read().map_err(|e| match self.context.check() {
+            // Another thread closed the log under this call.
+            Err(closed) => closed,
+            Ok(()) => self.io_error("the segment cannot be read", view.name, e),
+        })
     }
 
     /// The first offset that may be read, and the first that may not yet.

@@ -148,6 +148,9 @@ impl Recovery<'_> {
                 sealed.push_back(segment);
             }
         }
+        // What was before the first file of a partition is not lost: it was removed.
+        let begins = unborn.filter(|_| sealed.is_empty() && active.is_none());
+        next_offset = begins.map_or(next_offset, |name| next_offset.max(name.base));
         if promised > next_offset {
             let name = SegmentName {
                 partition,

@@ -1,7 +1,7 @@
 //! Onto the medium: one caller syncs, those who came meanwhile wait for it or for the next.
 
 use super::{Partition, State};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::names::SegmentName;
 use crate::options::Mode;
 use crate::segment::writer::Extent;
@@ -35,7 +35,8 @@ impl SyncGate {
 /// What has to be synced so that all below `upto` is on the medium.
 struct Debt {
     segments: Vec<SegmentName>,
-    names: bool,
+    /// The base of the first segment whose name may not be on the medium.
+    names: Option<u64>,
     upto: u64,
 }
 
@@ -53,7 +54,7 @@ impl State {
             .filter(|w| self.created && behind(w.written_offset()));
         Debt {
             segments: sealed.chain(active.map(|writer| writer.name)).collect(),
-            names: self.new_name_from.is_some(),
+            names: self.new_name_from,
             upto: self
                 .active
                 .as_ref()
@@ -62,7 +63,21 @@ impl State {
     }
 }
 
+/// Whether a sync failed before it asked anything of the medium, for want of a descriptor: then
+/// nothing is unknown about the data.
+fn never_began(error: &Error) -> bool {
+    matches!(error.os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 impl Partition {
+    /// Waits for the sync under way, if there is one. No further one begins on a barred partition.
+    pub(crate) fn settle(&self) {
+        let mut gate = self.sync.state.lock();
+        while gate.busy {
+            self.sync.done.wait(&mut gate);
+        }
+    }
+
     /// Puts all that was appended so far on the medium.
     pub(crate) fn sync(&self) -> Result<()> {
         if self.context.mode == Mode::ReadOnly {
@@ -118,6 +133,11 @@ impl Partition {
         };
         let answer = self.pay_debt(&debt);
         let mut state = self.state.lock();
+        if answer.as_ref().is_err_and(never_began) {
+            state.new_name_from = state.new_name_from.or(debt.names);
+            state.unsynced_since_ms = Some(self.context.sys.boot_ms());
+            return answer.map(|()| debt.upto);
+        }
         match answer {
             Ok(()) => {
                 state.durable = state.durable.max(debt.upto);
@@ -149,7 +169,7 @@ impl Partition {
                 Ok(()) => {}
             }
         }
-        if debt.names {
+        if debt.names.is_some() {
             self.topic.sync_dir(&self.context)?;
         }
         Ok(())

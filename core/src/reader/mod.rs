@@ -198,6 +198,9 @@ impl Reader {
     }
 
     fn fail(&self, view: &SegmentName, source: std::io::Error) -> Error {
+        if let Err(closed) = self.log.context().check() {
+            return closed;
+        }
         Error::io("the segment cannot be read", source)
             .in_partition(view.partition)
             .in_segment(view.base)
