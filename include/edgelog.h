@@ -32,8 +32,10 @@
  *       if (edgelog_open("telemetry", NULL, &log, &error) != EDGELOG_OK ||
  *           edgelog_topic_open(log, "readings", 8, NULL, &topic, &error) != EDGELOG_OK ||
  *           edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_SYNCED, NULL, &error) ||
- *           edgelog_reader_open(topic, NULL, &reader, &error) != EDGELOG_OK)
+ *           edgelog_reader_open(topic, NULL, &reader, &error) != EDGELOG_OK) {
  *         fprintf(stderr, "%s\n", error.text);
+ *         return 1;
+ *       }
  *       while (edgelog_reader_read(reader, &record, sizeof record, 1, 0, &count, NULL) == 0)
  *         printf("%.*s\n", (int)record.value.size, (const char *)record.value.data.p);
  *       edgelog_reader_close(reader, NULL);
@@ -110,10 +112,12 @@ typedef int32_t edgelog_status;
 /** The disk is full. */
 #define EDGELOG_NO_SPACE (-6)
 
-/** The topic or the log has reached its limit and is set to reject. */
+/** The topic or the log has reached its limit, and nothing may go to make room. */
 #define EDGELOG_FULL (-7)
 
-/** The key, the record or the batch is larger than the limits below. */
+/**
+ * The key, the record or the batch is larger than the limits below, or than the topic's max_bytes.
+ */
 #define EDGELOG_TOO_LARGE (-8)
 
 /** There is no such log or topic. */
@@ -288,8 +292,8 @@ edgelog_status edgelog_key(uint8_t type, uint64_t entity, uint8_t *key, edgelog_
  * The partition that appending gives to a key in a topic of so many partitions: the key's CRC-32
  * modulo partitions.
  *
- * Errors: EDGELOG_INVALID if partitions is 0 or above EDGELOG_PARTITIONS_MAX. Threads: any.
- * Since 0.1.
+ * key may be NULL if key_bytes is 0. Errors: EDGELOG_INVALID if partitions is 0 or above
+ * EDGELOG_PARTITIONS_MAX, EDGELOG_TOO_LARGE for a key that is no key. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_partition_of(const void *key,
                                     uint32_t key_bytes,
@@ -433,7 +437,10 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 /** edgelog_options.maintenance: one thread of the library does what is due; the default. */
 #define EDGELOG_MAINTENANCE_BACKGROUND 0
 
-/** edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then. */
+/**
+ * edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then, or linger_ms and
+ * sync_interval_ms promise nothing.
+ */
 #define EDGELOG_MAINTENANCE_MANUAL 1
 
 /** edgelog_options.on_damage: open what is readable and report the rest; the default. */
@@ -472,7 +479,10 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 /** edgelog_topic_options.when_full: the oldest sealed segments go; the default. */
 #define EDGELOG_WHEN_FULL_DROP_OLDEST 0
 
-/** edgelog_topic_options.when_full: appends answer EDGELOG_FULL. */
+/**
+ * edgelog_topic_options.when_full: appends answer EDGELOG_FULL; only age removes records, and
+ * max_records does nothing.
+ */
 #define EDGELOG_WHEN_FULL_REJECT 1
 
 /** Reader start: the first record there is; the default. */
@@ -485,8 +495,8 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 #define EDGELOG_START_OFFSET 2
 
 /**
- * Reader start: forwards at the first record whose timestamp_ms is start_value or later,
- * backwards at the last one whose timestamp_ms is start_value or earlier.
+ * Reader start: forwards at the first record whose timestamp_ms is start_value or later, which may
+ * be still to come, backwards at the last one whose timestamp_ms is start_value or earlier.
  */
 #define EDGELOG_START_TIME 3
 
@@ -499,7 +509,10 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 /** edgelog_reader_options.on_gap: go on behind missing records; the default. */
 #define EDGELOG_ON_GAP_SKIP 0
 
-/** edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. */
+/**
+ * edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. Missing is also
+ * what retention removed under the reader. Backwards, it never stops.
+ */
 #define EDGELOG_ON_GAP_STOP 1
 
 /** edgelog_reader_options.partition: all of them. */
@@ -527,7 +540,10 @@ typedef struct edgelog_options {
   uint32_t create;
   /** How long to wait while another has the log, before EDGELOG_LOCKED. */
   uint32_t lock_timeout_ms;
-  /** What all topics together may take on the medium. 0: no limit. */
+  /**
+   * What all topics together may take on the medium; then the oldest sealed segments go, of
+   * topics that drop theirs, and without one appends answer EDGELOG_FULL. 0: no limit.
+   */
   uint64_t log_bytes_max;
 } edgelog_options;
 
@@ -558,9 +574,9 @@ typedef struct edgelog_topic_options {
   uint64_t segment_bytes;
   /** What the topic may take on the medium. 0: no limit. */
   uint64_t max_bytes;
-  /** How old a record may get, counted while the log is open. 0: no limit. */
+  /** How old a record may get, in running time (see edgelog_log_stats). 0: no limit. */
   uint64_t max_age_ms;
-  /** How many records are kept at least when older ones go. 0: no limit. */
+  /** A segment goes as soon as so many records are left without it. 0: no limit. */
   uint64_t max_records;
 } edgelog_topic_options;
 
@@ -817,8 +833,8 @@ edgelog_status edgelog_topic_retain(const edgelog_topic *topic, edgelog_error *e
 /* -------------------------------------------------------------------------------------------------
  * Reader: goes over the records of a topic.
  *
- * Within a partition, offsets rise (or fall, backwards) strictly. Records that retention removed
- * are passed over in silence.
+ * Within a partition, offsets rise (or fall, backwards) strictly; between partitions there is no
+ * order. Records that retention removed are passed over in silence, but by EDGELOG_ON_GAP_STOP.
  */
 
 /** timeout_ms: wait as long as it takes. */
@@ -876,7 +892,8 @@ edgelog_status edgelog_reader_read(edgelog_reader *reader,
 /**
  * Moves a reader, as if it had been opened with this start and start_value.
  *
- * Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: one. Since 0.1.
+ * Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_IO. Threads: one. What it has shown is gone.
+ * Since 0.1.
  */
 edgelog_status edgelog_reader_seek(edgelog_reader *reader,
                                    uint32_t start,
@@ -884,9 +901,11 @@ edgelog_status edgelog_reader_seek(edgelog_reader *reader,
                                    edgelog_error *error);
 
 /**
- * The offset in a partition that comes next; backwards, the one behind the offset that comes next.
+ * Where a reader stands in a partition: forwards at the offset from which on it reads, so that
+ * another reader that starts there goes on; backwards at the offset below which it reads.
  *
- * Errors: EDGELOG_INVALID also for a partition that it does not read. Threads: one. Since 0.1.
+ * Errors: EDGELOG_INVALID also for a partition that it does not read, EDGELOG_CANCELLED,
+ * EDGELOG_DELETED. Threads: one. Since 0.1.
  */
 edgelog_status edgelog_reader_position(const edgelog_reader *reader,
                                        uint32_t partition,
@@ -905,14 +924,15 @@ edgelog_status edgelog_reader_gaps(const edgelog_reader *reader,
 
 /**
  * Ends the wait that is under way in edgelog_reader_read, or else the next one, with
- * EDGELOG_WOKEN.
+ * EDGELOG_WOKEN. A read that need not wait leaves it for a later one.
  *
  * Threads: any, also while another is inside. Since 0.1.
  */
 edgelog_status edgelog_reader_wake(const edgelog_reader *reader, edgelog_error *error);
 
 /**
- * Makes this and all later reads answer EDGELOG_CANCELLED.
+ * Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read,
+ * seek, or ask for the position answer it, too.
  *
  * Threads: any, also while another is inside. Since 0.1.
  */
@@ -954,9 +974,9 @@ typedef struct edgelog_log_stats {
   uint32_t topics;
   /** What all files take, in bytes. */
   uint64_t bytes;
-  /** How long the log has been open, over all opens. */
+  /** How long the machine has provably been up since the log was made, whatever its clock did. */
   uint64_t running_ms;
-  /** File descriptors in use now. */
+  /** Files that are open now, without the directory and the lock. */
   uint32_t open_files;
   /** Files in the directory that are not edgelog's, and were left alone. */
   uint32_t foreign_files;
@@ -1120,7 +1140,10 @@ typedef struct edgelog_damage {
   uint64_t offset;
   /** The first offset behind the loss; the same as offset if nothing is known to be lost. */
   uint64_t offset_end;
-  /** The topic's name: UTF-8, with a zero byte behind it that size does not count. */
+  /**
+   * The topic's name, or its directory where the name is lost, or "LOG" for the log itself.
+   * UTF-8, with a zero byte behind it that size does not count.
+   */
   edgelog_bytes topic;
 } edgelog_damage;
 

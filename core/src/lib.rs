@@ -10,7 +10,7 @@
 //! | `segment` | one file of a partition |
 //! | `record`, `frame`, `block`, `describe`, `varint` | bytes, without I/O |
 //! | `reader` | reading and waiting |
-//! | `retention`, `maintain`, `verify` | what goes, what is due, what is damaged |
+//! | `retention`, `removal`, `maintain`, `verify` | what goes, what is due, what is damaged |
 //! | `meta`, `names` | the small files, and what files are called |
 //! | `options`, `limits`, `error`, `report`, `stats` | what callers choose and learn |
 //! | `context`, `sys` | what an open log shares, and its doors to the outside |
@@ -32,6 +32,7 @@ mod options;
 mod partition;
 mod reader;
 mod record;
+mod removal;
 mod report;
 mod retention;
 mod segment;

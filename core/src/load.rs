@@ -11,6 +11,7 @@ use crate::names::{self, Entry, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
 use crate::partition::recover::{Recovery, Repair};
 use crate::partition::Partition;
+use crate::removal;
 use crate::report::{Damage, DamageKind, Report};
 use crate::segment::header::HEADER_BYTES_MAX;
 use crate::segment::{window, Header};
@@ -280,10 +281,19 @@ impl Loading<'_> {
     fn find_topic(&mut self, dir: String) -> Result<Option<Found>> {
         let sys = &*self.context.sys;
         let mut names: Vec<SegmentName> = Vec::new();
-        let list = sys.list(&dir);
-        for name in list.map_err(|e| Error::io(format!("{dir} cannot be listed"), e))? {
+        let mut deleted = false;
+        let list = match sys.list(&dir) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOTDIR) => {
+                self.foreign_files = self.foreign_files.saturating_add(1);
+                return Ok(None);
+            }
+            other => other.map_err(|e| Error::io(format!("{dir} cannot be listed"), e))?,
+        };
+        for name in list {
             match names::entry(&name) {
-                Entry::Segment(segment) => names.push(segment),
+                Entry::Segment(segment) if sys.is_file(&segment.path(&dir)) => names.push(segment),
+                Entry::Segment(_) => self.foreign_files = self.foreign_files.saturating_add(1),
+                Entry::Deleted => deleted = true,
                 Entry::Temporary => self.repairs.push(Repair::Remove(format!("{dir}/{name}"))),
                 Entry::Foreign => self.foreign_files = self.foreign_files.saturating_add(1),
                 Entry::Topic | Entry::Checkpoint => {}
@@ -291,13 +301,13 @@ impl Loading<'_> {
         }
         let path = names::topic_file(&dir);
         let read = meta::read(sys, block::Kind::Topic, &path)?;
+        if deleted || (matches!(read, Meta::Missing) && names.is_empty()) {
+            self.leftovers.push(dir);
+            return Ok(None);
+        }
         let (body, whole) = match read {
-            Meta::Missing => {
-                self.leftovers.push(dir);
-                return Ok(None);
-            }
             Meta::Body(body, whole) => (TopicBody::decode(&body)?, whole),
-            Meta::Damaged => (self.topic_from_segments(&dir, &names)?, false),
+            Meta::Missing | Meta::Damaged => (self.topic_from_segments(&dir, &names)?, false),
         };
         let Some(body) = body else {
             self.meta_damage(DamageKind::Topic, &dir);
@@ -390,7 +400,7 @@ impl Loading<'_> {
             let _ = apply(self.context, repair);
         }
         for dir in self.leftovers.drain(..) {
-            remove_leftover(self.context, &dir);
+            let _ = removal::remove(self.context, &dir, &mut false);
         }
         for (kind, path, body) in self.rewrites.drain(..) {
             let is_log = kind == block::Kind::Log;
@@ -430,28 +440,6 @@ fn apply(context: &Context, repair: Repair) -> std::io::Result<()> {
             Ok(())
         }
     }
-}
-
-/// Removes what a deletion or a creation left; answers whether it is gone. Its description goes
-/// first, so that it is no topic any more whatever follows. Files of others stay, and with them
-/// the directory.
-pub(crate) fn remove_leftover(context: &Context, dir: &str) -> bool {
-    let sys = &*context.sys;
-    let gone = |answer: std::io::Result<()>| match answer {
-        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
-        Ok(()) => true,
-    };
-    if !gone(sys.unlink(&names::topic_file(dir))) {
-        return false;
-    }
-    for name in sys.list(dir).unwrap_or_default() {
-        if !matches!(names::entry(&name), Entry::Foreign) {
-            let path = format!("{dir}/{name}");
-            context.files.forget(&path);
-            let _ = sys.unlink(&path);
-        }
-    }
-    gone(sys.remove_dir(dir))
 }
 
 fn refuse(report: &[Damage]) -> Result<()> {

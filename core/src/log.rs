@@ -8,10 +8,11 @@ use crate::limits::{NAME_BYTES_MAX, TOPICS_MAX};
 use crate::load;
 use crate::maintain;
 use crate::meta;
-use crate::names::{self, Entry};
+use crate::names;
 use crate::options::{Create, LogOptions, Maintenance, Mode, TopicOptions};
 use crate::partition::recover::Watermarks;
 use crate::partition::Partition;
+use crate::removal;
 use crate::report::{Damage, Report};
 use crate::stats::LogStats;
 use crate::sys::real::RealSys;
@@ -45,7 +46,7 @@ pub(crate) struct Topics {
 impl Topics {
     fn clean_up(&mut self, context: &Context) {
         self.leftovers
-            .retain(|dir| !load::remove_leftover(context, dir));
+            .retain(|dir| removal::remove(context, dir, &mut false).is_err());
     }
 
     /// Where a topic of this name is, or belongs.
@@ -156,32 +157,19 @@ impl Inner {
         Ok(topic)
     }
 
-    /// Removes a topic's files. Without its description a topic does not exist, so that goes
-    /// first; whatever a crash leaves of the rest is removed by the next open.
+    /// Removes a topic's files. Where not even the mark can be made, on a full medium, the topic is
+    /// deleted from the moment that its first file goes.
     fn delete_files(&self, topic: &topic::Inner) -> Result<()> {
-        let sys = &*self.context.sys;
         let dir = &topic.shared.dir;
-        let fail = |e| {
-            Error::io(
-                format!("topic '{}' cannot be deleted", topic.shared.name),
-                e,
-            )
-        };
-        sys.unlink(&names::topic_file(dir)).map_err(fail)?;
-        topic.shared.set_deleted();
-        topic.bar();
-        sys.sync_dir(dir).map_err(fail)?;
-        for name in topic.shared.list(&self.context)? {
-            if !matches!(names::entry(&name), Entry::Foreign) {
-                let path = format!("{dir}/{name}");
-                self.context.files.forget(&path);
-                sys.unlink(&path).map_err(fail)?;
-            }
+        let mut began = removal::mark(&self.context, dir).is_ok();
+        let answer = removal::remove(&self.context, dir, &mut began);
+        if began {
+            topic.shared.set_deleted();
+            topic.bar();
+            self.context.subtract_used(topic.shared.used_bytes());
         }
-        // Fails where somebody keeps files of his own in it.
-        let _ = sys.remove_dir(dir);
-        self.context.subtract_used(topic.shared.used_bytes());
-        Ok(())
+        let what = || format!("topic '{}' cannot be deleted", topic.shared.name);
+        answer.map_err(|e| Error::io(what(), e))
     }
 
     fn flush(&self, flush: impl Fn(&Partition) -> Result<()>) -> Result<()> {
@@ -374,6 +362,9 @@ impl Log {
         let answer = self.inner.delete_files(&topic);
         if topic.shared.check().is_err() {
             topics.sorted.retain(|other| !Arc::ptr_eq(other, &topic));
+        }
+        if answer.is_err() && topic.shared.check().is_err() {
+            topics.leftovers.push(topic.shared.dir.clone());
         }
         answer
     }

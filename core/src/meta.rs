@@ -20,6 +20,10 @@ pub(crate) enum Meta {
 pub(crate) fn read(sys: &dyn Sys, kind: block::Kind, path: &str) -> Result<Meta> {
     let bytes = match read_all(sys, path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Meta::Missing),
+        // A link or a directory in its place.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ELOOP | libc::EISDIR)) => {
+            return Ok(Meta::Damaged);
+        }
         other => other.map_err(|e| Error::io(format!("{path} cannot be read"), e))?,
     };
     match block::decode(kind, &bytes) {

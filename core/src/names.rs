@@ -9,6 +9,7 @@ pub(crate) const LOG: &str = "LOG";
 pub(crate) const LOCK: &str = "LOCK";
 const TOPIC: &str = "TOPIC";
 const CHECKPOINT: &str = "CHECKPOINT";
+const DELETED: &str = "DELETED";
 /// What a file is called until it is whole.
 const TEMPORARY: &str = ".tmp";
 
@@ -31,6 +32,11 @@ pub(crate) fn topic_file(dir: &str) -> String {
 /// Where a topic stood at its last orderly close.
 pub(crate) fn checkpoint_file(dir: &str) -> String {
     format!("{dir}/{CHECKPOINT}")
+}
+
+/// The mark of a topic that is being deleted.
+pub(crate) fn deleted_file(dir: &str) -> String {
+    format!("{dir}/{DELETED}")
 }
 
 /// The name under which a file is written before it gets its own.
@@ -82,6 +88,8 @@ pub(crate) enum Entry {
     Segment(SegmentName),
     Topic,
     Checkpoint,
+    /// The mark of a deletion.
+    Deleted,
     /// Something that was being made when its maker died.
     Temporary,
     /// Not ours: left alone.
@@ -93,6 +101,7 @@ pub(crate) fn entry(name: &str) -> Entry {
     match name {
         TOPIC => return Entry::Topic,
         CHECKPOINT => return Entry::Checkpoint,
+        DELETED => return Entry::Deleted,
         _ => {}
     }
     if let Some(segment) = SegmentName::parse(name) {

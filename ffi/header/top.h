@@ -32,8 +32,10 @@
  *       if (edgelog_open("telemetry", NULL, &log, &error) != EDGELOG_OK ||
  *           edgelog_topic_open(log, "readings", 8, NULL, &topic, &error) != EDGELOG_OK ||
  *           edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_SYNCED, NULL, &error) ||
- *           edgelog_reader_open(topic, NULL, &reader, &error) != EDGELOG_OK)
+ *           edgelog_reader_open(topic, NULL, &reader, &error) != EDGELOG_OK) {
  *         fprintf(stderr, "%s\n", error.text);
+ *         return 1;
+ *       }
  *       while (edgelog_reader_read(reader, &record, sizeof record, 1, 0, &count, NULL) == 0)
  *         printf("%.*s\n", (int)record.value.size, (const char *)record.value.data.p);
  *       edgelog_reader_close(reader, NULL);

@@ -59,8 +59,8 @@ pub unsafe extern "C" fn edgelog_key(
 /// The partition that appending gives to a key in a topic of so many partitions: the key's CRC-32
 /// modulo partitions.
 ///
-/// Errors: EDGELOG_INVALID if partitions is 0 or above EDGELOG_PARTITIONS_MAX. Threads: any.
-/// Since 0.1.
+/// key may be NULL if key_bytes is 0. Errors: EDGELOG_INVALID if partitions is 0 or above
+/// EDGELOG_PARTITIONS_MAX, EDGELOG_TOO_LARGE for a key that is no key. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_partition_of(
     key: *const c_void,

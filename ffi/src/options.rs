@@ -26,7 +26,8 @@ pub const EDGELOG_MODE_READ_ONLY: u32 = 2;
 
 /// edgelog_options.maintenance: one thread of the library does what is due; the default.
 pub const EDGELOG_MAINTENANCE_BACKGROUND: u32 = 0;
-/// edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then.
+/// edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then, or linger_ms and
+/// sync_interval_ms promise nothing.
 pub const EDGELOG_MAINTENANCE_MANUAL: u32 = 1;
 
 /// edgelog_options.on_damage: open what is readable and report the rest; the default.
@@ -61,7 +62,8 @@ pub struct edgelog_options {
     pub create: u32,
     /// How long to wait while another has the log, before EDGELOG_LOCKED.
     pub lock_timeout_ms: u32,
-    /// What all topics together may take on the medium. 0: no limit.
+    /// What all topics together may take on the medium; then the oldest sealed segments go, of
+    /// topics that drop theirs, and without one appends answer EDGELOG_FULL. 0: no limit.
     pub log_bytes_max: u64,
 }
 
@@ -77,7 +79,8 @@ pub const EDGELOG_DURABILITY_SYNCED: u32 = 3;
 
 /// edgelog_topic_options.when_full: the oldest sealed segments go; the default.
 pub const EDGELOG_WHEN_FULL_DROP_OLDEST: u32 = 0;
-/// edgelog_topic_options.when_full: appends answer EDGELOG_FULL.
+/// edgelog_topic_options.when_full: appends answer EDGELOG_FULL; only age removes records, and
+/// max_records does nothing.
 pub const EDGELOG_WHEN_FULL_REJECT: u32 = 1;
 
 /// A topic's configuration. It is kept with the topic.
@@ -107,9 +110,9 @@ pub struct edgelog_topic_options {
     pub segment_bytes: u64,
     /// What the topic may take on the medium. 0: no limit.
     pub max_bytes: u64,
-    /// How old a record may get, counted while the log is open. 0: no limit.
+    /// How old a record may get, in running time (see edgelog_log_stats). 0: no limit.
     pub max_age_ms: u64,
-    /// How many records are kept at least when older ones go. 0: no limit.
+    /// A segment goes as soon as so many records are left without it. 0: no limit.
     pub max_records: u64,
 }
 
@@ -119,8 +122,8 @@ pub const EDGELOG_START_EARLIEST: u32 = 0;
 pub const EDGELOG_START_LATEST: u32 = 1;
 /// Reader start: at the offset in start_value, or the nearest one in the reader's direction.
 pub const EDGELOG_START_OFFSET: u32 = 2;
-/// Reader start: forwards at the first record whose timestamp_ms is start_value or later,
-/// backwards at the last one whose timestamp_ms is start_value or earlier.
+/// Reader start: forwards at the first record whose timestamp_ms is start_value or later, which may
+/// be still to come, backwards at the last one whose timestamp_ms is start_value or earlier.
 pub const EDGELOG_START_TIME: u32 = 3;
 
 /// edgelog_reader_options.direction: towards newer records; the default.
@@ -130,7 +133,8 @@ pub const EDGELOG_DIRECTION_BACKWARD: u32 = 1;
 
 /// edgelog_reader_options.on_gap: go on behind missing records; the default.
 pub const EDGELOG_ON_GAP_SKIP: u32 = 0;
-/// edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them.
+/// edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. Missing is also
+/// what retention removed under the reader. Backwards, it never stops.
 pub const EDGELOG_ON_GAP_STOP: u32 = 1;
 
 /// edgelog_reader_options.partition: all of them.

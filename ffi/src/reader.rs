@@ -1,7 +1,7 @@
 //! Reader: goes over the records of a topic.
 //!
-//! Within a partition, offsets rise (or fall, backwards) strictly. Records that retention removed
-//! are passed over in silence.
+//! Within a partition, offsets rise (or fall, backwards) strictly; between partitions there is no
+//! order. Records that retention removed are passed over in silence, but by EDGELOG_ON_GAP_STOP.
 
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -142,7 +142,8 @@ pub unsafe extern "C" fn edgelog_reader_read(
 
 /// Moves a reader, as if it had been opened with this start and start_value.
 ///
-/// Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: one. Since 0.1.
+/// Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_IO. Threads: one. What it has shown is gone.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_reader_seek(
     reader: *mut edgelog_reader,
@@ -160,9 +161,11 @@ pub unsafe extern "C" fn edgelog_reader_seek(
     }
 }
 
-/// The offset in a partition that comes next; backwards, the one behind the offset that comes next.
+/// Where a reader stands in a partition: forwards at the offset from which on it reads, so that
+/// another reader that starts there goes on; backwards at the offset below which it reads.
 ///
-/// Errors: EDGELOG_INVALID also for a partition that it does not read. Threads: one. Since 0.1.
+/// Errors: EDGELOG_INVALID also for a partition that it does not read, EDGELOG_CANCELLED,
+/// EDGELOG_DELETED. Threads: one. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_reader_position(
     reader: *const edgelog_reader,
@@ -205,7 +208,7 @@ pub unsafe extern "C" fn edgelog_reader_gaps(
 }
 
 /// Ends the wait that is under way in edgelog_reader_read, or else the next one, with
-/// EDGELOG_WOKEN.
+/// EDGELOG_WOKEN. A read that need not wait leaves it for a later one.
 ///
 /// Threads: any, also while another is inside. Since 0.1.
 #[no_mangle]
@@ -222,7 +225,8 @@ pub unsafe extern "C" fn edgelog_reader_wake(
     }
 }
 
-/// Makes this and all later reads answer EDGELOG_CANCELLED.
+/// Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read,
+/// seek, or ask for the position answer it, too.
 ///
 /// Threads: any, also while another is inside. Since 0.1.
 #[no_mangle]

@@ -59,7 +59,8 @@ pub struct edgelog_damage {
     pub offset: u64,
     /// The first offset behind the loss; the same as offset if nothing is known to be lost.
     pub offset_end: u64,
-    /// The topic's name: UTF-8, with a zero byte behind it that size does not count.
+    /// The topic's name, or its directory where the name is lost, or "LOG" for the log itself.
+    /// UTF-8, with a zero byte behind it that size does not count.
     pub topic: edgelog_bytes,
 }
 

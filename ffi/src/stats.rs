@@ -29,9 +29,9 @@ pub struct edgelog_log_stats {
     pub topics: u32,
     /// What all files take, in bytes.
     pub bytes: u64,
-    /// How long the log has been open, over all opens.
+    /// How long the machine has provably been up since the log was made, whatever its clock did.
     pub running_ms: u64,
-    /// File descriptors in use now.
+    /// Files that are open now, without the directory and the lock.
     pub open_files: u32,
     /// Files in the directory that are not edgelog's, and were left alone.
     pub foreign_files: u32,

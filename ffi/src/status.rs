@@ -33,9 +33,9 @@ pub const EDGELOG_FORKED: edgelog_status = -4;
 pub const EDGELOG_IO: edgelog_status = -5;
 /// The disk is full.
 pub const EDGELOG_NO_SPACE: edgelog_status = -6;
-/// The topic or the log has reached its limit and is set to reject.
+/// The topic or the log has reached its limit, and nothing may go to make room.
 pub const EDGELOG_FULL: edgelog_status = -7;
-/// The key, the record or the batch is larger than the limits below.
+/// The key, the record or the batch is larger than the limits below, or than the topic's max_bytes.
 pub const EDGELOG_TOO_LARGE: edgelog_status = -8;
 /// There is no such log or topic.
 pub const EDGELOG_NOT_FOUND: edgelog_status = -9;

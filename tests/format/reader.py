@@ -20,6 +20,7 @@ from recovery import read_partition, segments_of, topic_from_headers
 from segments import Record, Segment
 
 TOPIC_NAME = re.compile(r"t[0-9a-f]{8}")
+SEGMENT_NAME = re.compile(r"p[0-9a-f]{4}-[0-9a-f]{16}-[0-9a-f]{8}\.seg")
 Line = dict[str, Any]
 
 
@@ -33,8 +34,18 @@ def log_lines(root: Path) -> Iterator[Line]:
     else:
         yield {"type": "log", "identity": body.uint(8), "made_ms": body.uint(8)}
     for folder in sorted(root.iterdir()):
-        if TOPIC_NAME.fullmatch(folder.name) and (folder / "TOPIC").is_file():
+        if TOPIC_NAME.fullmatch(folder.name) and folder.is_dir() and is_topic(folder):
             yield from topic_lines(folder)
+
+
+def is_topic(folder: Path) -> bool:
+    if (folder / "DELETED").exists():
+        return False
+    return (folder / "TOPIC").exists() or any(map(is_segment, folder.iterdir()))
+
+
+def is_segment(path: Path) -> bool:
+    return bool(SEGMENT_NAME.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
 def topic_lines(folder: Path) -> Iterator[Line]:

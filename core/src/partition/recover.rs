@@ -103,8 +103,8 @@ impl Recovery<'_> {
                 Some(looked) => looked,
                 None => self.look(name, false, next_base)?,
             };
-            if name.base < next_offset && !is_last {
-                if looked.fold.summary.records == 0 {
+            if name.base < next_offset {
+                if looked.fold.summary.records == 0 && looked.header.is_none() {
                     // Inside another's offsets, and without records: not in the order.
                     damaged_bytes = damaged_bytes.saturating_add(self.tell(&looked));
                     continue;
@@ -311,14 +311,10 @@ impl Recovery<'_> {
         } else if looked.size != 0 {
             self.repairs.push(Repair::Cut { path, bytes: 0 });
         }
-        self.damage(
-            DamageKind::TornTail,
-            &looked.name,
-            0,
-            looked.size,
-            looked.name.base,
-            0,
-        );
+        if looked.size != 0 {
+            let (base, size) = (looked.name.base, looked.size);
+            self.damage(DamageKind::TornTail, &looked.name, 0, size, base, base);
+        }
     }
 
     /// An active segment whose file is there and empty.
@@ -367,7 +363,9 @@ impl Recovery<'_> {
             );
             let start = first_frame_position(&self.topic.name);
             let first = looked.fold.end.max(start).min(looked.size.max(start));
-            self.damage(DamageKind::Footer, &looked.name, first, 0, 0, 0);
+            let next_offset = looked.fold.summary.next_offset;
+            let (kind, name) = (DamageKind::Footer, &looked.name);
+            self.damage(kind, name, first, 0, next_offset, next_offset);
             if self.is_writable() {
                 bytes = bytes.saturating_add(footer.len() as u64);
             }

@@ -20,6 +20,7 @@ const OWN_FD_MIN: RawFd = 3;
 pub(super) struct Facts {
     pub(super) size_bytes: u64,
     pub(super) inode: u64,
+    pub(super) is_file: bool,
 }
 
 /// An open directory.
@@ -106,13 +107,20 @@ impl Dir {
     }
 
     /// Opens a file; `flags` are those of open(2), O_CLOEXEC is added.
+    /// Never follows a link: what it leads to is not ours, and we may be allowed to write to it.
+    /// Never waits for the other end of a pipe.
     pub(super) fn open_file(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
+        let flags = flags | libc::O_NOFOLLOW | libc::O_NONBLOCK;
         open_at(self.fd.as_raw_fd(), &c_path(path)?, flags).map(File::from)
     }
 
     /// The facts about the file that has this name now.
     pub(super) fn facts(&self, path: &str) -> io::Result<Facts> {
-        facts_at(self.fd.as_raw_fd(), &c_path(path)?, 0)
+        facts_at(
+            self.fd.as_raw_fd(),
+            &c_path(path)?,
+            libc::AT_SYMLINK_NOFOLLOW,
+        )
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -201,7 +209,7 @@ fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
     // C libraries answer EOVERFLOW to fstatat64 for a file touched after 2038; statx has room,
     // and kernels without it (before 4.11) do not reach 2038 anyway.
     let mut facts = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let mask = libc::STATX_SIZE | libc::STATX_INO;
+    let mask = libc::STATX_SIZE | libc::STATX_INO | libc::STATX_TYPE;
     // SAFETY: `path` is a C string and `facts` a statx buffer; both outlive the call.
     let answer = unsafe {
         libc::syscall(
@@ -219,6 +227,7 @@ fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
         return Ok(Facts {
             size_bytes: facts.stx_size,
             inode: facts.stx_ino,
+            is_file: u32::from(facts.stx_mode) & libc::S_IFMT == libc::S_IFREG,
         });
     }
     let error = io::Error::last_os_error();
@@ -243,6 +252,7 @@ fn plain_facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Fact
     Ok(Facts {
         size_bytes: u64::try_from(facts.st_size).unwrap_or(0),
         inode: facts.st_ino,
+        is_file: facts.st_mode & libc::S_IFMT == libc::S_IFREG,
     })
 }
 

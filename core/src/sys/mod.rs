@@ -74,6 +74,10 @@ pub trait Sys: Send + Sync {
     fn open(&self, path: &str, how: OpenHow) -> io::Result<Arc<dyn File>>;
     /// The size of a file in bytes, without opening it.
     fn size_bytes(&self, path: &str) -> io::Result<u64>;
+    /// Whether a name stands for a plain file, and not for a directory or a link to something.
+    fn is_file(&self, path: &str) -> bool {
+        self.size_bytes(path).is_ok()
+    }
     /// Renames a file within the log; replaces the target.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file's name.

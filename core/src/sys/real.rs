@@ -56,6 +56,11 @@ impl Sys for RealSys {
         Ok(self.dir()?.facts(path)?.size_bytes)
     }
 
+    fn is_file(&self, path: &str) -> bool {
+        let facts = self.dir().and_then(|dir| dir.facts(path));
+        facts.is_ok_and(|facts| facts.is_file)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.dir()?.rename(from, to)
     }
