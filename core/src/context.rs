@@ -70,10 +70,11 @@ impl Context {
     /// Fails also when the log may not be changed.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check()?;
         if self.mode == Mode::ReadOnly {
             return Err(read_only());
         }
-        self.check()
+        Ok(())
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use crate::limits::SCAN_BYTES;
 use crate::log::Inner;
 use crate::meta::{self, Meta};
 use crate::names;
+use crate::options::Mode;
 use crate::partition::{Partition, View};
 use crate::report::{Damage, DamageKind};
 use crate::segment::header::ClockMark;
@@ -126,8 +127,14 @@ fn verify_segment(
     if view.sealed {
         fold.offsets_end = view.next_offset;
     }
+    // Whoever may write has cut the tail when the log was opened; what it writes now may be on its
+    // way. For others the file's end is the end.
+    let end = match log.context().mode {
+        Mode::ReadOnly if !view.sealed => file.size_bytes().map_err(fail)?,
+        _ => view.end,
+    };
     let torn = fold
-        .run(&mut window, view.end, &mut |hole| {
+        .run(&mut window, end, &mut |hole| {
             tell(
                 DamageKind::Frame,
                 hole.position,
