@@ -117,11 +117,17 @@ impl Shared {
     }
 
     pub(crate) fn list(&self, context: &Context) -> Result<Vec<String>> {
-        let what = || format!("the directory of topic '{}' cannot be listed", self.name);
-        context
-            .sys
-            .list(&self.dir)
-            .map_err(|e| Error::io(what(), e))
+        context.sys.list(&self.dir).map_err(|e| {
+            if e.kind() == std::io::ErrorKind::NotFound {
+                // Another process deleted it.
+                self.set_deleted();
+                return self.gone();
+            }
+            Error::io(
+                format!("the directory of topic '{}' cannot be listed", self.name),
+                e,
+            )
+        })
     }
 
     pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {

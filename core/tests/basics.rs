@@ -348,3 +348,52 @@ fn a_read_only_opener_follows_a_writer() {
     assert_eq!(same.stats().unwrap().records, 1000);
     assert!(beside.verify().unwrap().is_empty());
 }
+
+#[test]
+fn a_follower_survives_retention_in_another_process() {
+    let dir = Dir::new("outrun");
+    let log = dir.open();
+    let options = TopicOptions {
+        segment_bytes: 1024,
+        max_bytes: 8192,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    let mut appended = 0_u64;
+    let mut append = |count: u64| {
+        for _ in 0..count {
+            let value = [7; 100];
+            let record = Record {
+                value: Some(&value),
+                ..Record::default()
+            };
+            appended = topic.append(&record, None).unwrap().offset + 1;
+        }
+        appended
+    };
+    append(20);
+    let read_only = LogOptions {
+        mode: Mode::ReadOnly,
+        ..LogOptions::default()
+    };
+    let beside = Log::open(&dir.0, &read_only).unwrap();
+    let same = beside
+        .topic("t", Create::Never, &TopicOptions::default())
+        .unwrap();
+    for on_gap in [OnGap::Skip, OnGap::Stop] {
+        let options = ReaderOptions {
+            on_gap,
+            ..ReaderOptions::default()
+        };
+        let mut reader = same.reader(&options).unwrap();
+        let mut last = reader.next().unwrap().unwrap().offset;
+        // Everything that the follower knew of is gone when it goes on.
+        let end = append(200);
+        for row in all(&mut reader) {
+            assert!(row.1 > last);
+            last = row.1;
+        }
+        assert_eq!(last + 1, end);
+        assert_eq!(reader.gaps(), (0, 0));
+    }
+}

@@ -210,6 +210,11 @@ impl Recovery<'_> {
             }
             if name.generation != 0 {
                 let looked = self.look(name, false, u64::MAX)?;
+                if looked.header.is_none() && !looked.footer && looked.fold.summary.records == 0 {
+                    // Nobody's rewriting: it replaces nothing, and is left alone.
+                    self.tell(&looked);
+                    continue;
+                }
                 covered = looked.fold.summary.next_offset;
             }
             kept.push(name);
@@ -368,6 +373,15 @@ impl Recovery<'_> {
             self.damage(kind, name, first, 0, next_offset, next_offset);
             if self.is_writable() {
                 bytes = bytes.saturating_add(footer.len() as u64);
+            }
+            let nonsense = looked.header.is_none() && looked.fold.summary.records == 0;
+            if nonsense || looked.name.generation != 0 {
+                // A footer would lend it a weight that it must not have.
+                return Sealed {
+                    name: looked.name,
+                    summary: looked.fold.summary,
+                    bytes: looked.size,
+                };
             }
             let path = looked.name.path(&self.topic.dir);
             self.repairs.push(Repair::Footer {

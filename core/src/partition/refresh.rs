@@ -78,7 +78,10 @@ impl Partition {
     }
 
     /// Compares the names in the directory with the state, and folds anew where they differ.
-    fn refresh_names(&self, options: &TopicOptions) -> Result<()> {
+    pub(crate) fn refresh_names(&self, options: &TopicOptions) -> Result<()> {
+        if self.context.mode != Mode::ReadOnly {
+            return Ok(());
+        }
         let mut found: Vec<SegmentName> = Vec::new();
         for name in self.topic.list(&self.context)? {
             if let Entry::Segment(segment) = names::entry(&name) {

@@ -196,8 +196,10 @@ impl Reader {
                 }
             }
             if !self.load(&view)? {
-                self.forget_view();
-                continue;
+                if self.pass_missing(&view)? {
+                    continue;
+                }
+                return Ok(Next::End);
             }
             let Some(cursor) = self.cursors.get_mut(self.current) else {
                 return Ok(Next::End);
@@ -239,11 +241,24 @@ impl Reader {
         }
     }
 
-    fn forget_view(&mut self) {
+    /// Goes on where a segment's file is gone: retention of this or another process took it, or
+    /// somebody else did. False when nothing is known behind it.
+    fn pass_missing(&mut self, view: &View) -> Result<bool> {
         self.loaded = None;
-        if let Some(cursor) = self.cursors.get_mut(self.current) {
+        let partition = self.partition(view.name.partition)?;
+        partition.refresh_names(&self.topic.shared.options())?;
+        let still_listed = partition.view_again(&view.name).is_some();
+        let Some(cursor) = self.cursors.get_mut(self.current) else {
+            return Ok(false);
+        };
+        if !still_listed {
             cursor.view = None;
+            return Ok(true);
         }
+        // Its records are lost: on behind them.
+        cursor.damaged = true;
+        cursor.position = view.end;
+        Ok(view.sealed)
     }
 
     /// More of the same segment, or the next one; false at the end of what is written.
@@ -279,10 +294,13 @@ impl Reader {
             }
             return Ok(true);
         }
+        // What retention removed is passed over in silence.
+        let (earliest, _) = partition.bounds();
+        let offset = cursor.offset.max(earliest);
         let from = match &again {
             Some(now) if !now.sealed => return Ok(false),
-            Some(now) => cursor.offset.max(now.next_offset),
-            None => cursor.offset,
+            Some(now) => offset.max(now.next_offset),
+            None => offset,
         };
         let Some(view) = partition.view_at(from) else {
             return Ok(false);
@@ -292,14 +310,18 @@ impl Reader {
         }
         let mut position = partition.first_position();
         if from > view.name.base {
-            let entry = partition.index_of(&view)?.at_offset(from);
-            position = entry.map_or(position, |entry| entry.position);
+            match partition.index_of(&view) {
+                // Gone meanwhile; that is found out when it is to be read.
+                Err(e) if e.os_error() == Some(libc::ENOENT) => {}
+                index => position = index?.at_offset(from).map_or(position, |e| e.position),
+            }
         }
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(false);
         };
         cursor.view = Some(view);
         cursor.position = position;
+        cursor.offset = offset;
         // A sealed one without a frame is passed over; an active one without any is the end.
         Ok(view.sealed || position < view.end)
     }

@@ -147,7 +147,7 @@ impl Reader {
 
     /// The offset of the record that comes next in a partition; backwards: the one behind it.
     pub fn position(&self, partition: u32) -> Result<u64> {
-        self.check()?;
+        self.log.context().check()?;
         let cursor = self
             .cursors
             .iter()
