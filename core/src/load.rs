@@ -118,15 +118,7 @@ struct Loading<'a> {
 
 /// Loads all topics, repairs what may be repaired, and starts the clock.
 pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loaded> {
-    let mut loading = Loading {
-        context,
-        report: Vec::new(),
-        repairs: Vec::new(),
-        rewrites: Vec::new(),
-        leftovers: Vec::new(),
-        foreign_files: 0,
-        next_number: 1,
-    };
+    let mut loading = Loading::new(context);
     loading.log_file()?;
     let mut loaded = Vec::new();
     let mut clocks = Vec::new();
@@ -173,6 +165,44 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
         report,
         foreign_files: loading.foreign_files,
     })
+}
+
+/// Looks what topics a writer elsewhere has made and deleted since.
+pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>>) -> Result<()> {
+    let mut loading = Loading::new(context);
+    let dirs = loading.topic_dirs()?;
+    topics.retain(|topic| {
+        let dir = &topic.shared.dir;
+        let is_there = context.sys.is_file(&names::topic_file(dir))
+            && !context.sys.is_file(&names::deleted_file(dir));
+        if !is_there {
+            topic.shared.set_deleted();
+        }
+        is_there
+    });
+    for dir in dirs {
+        if topics.iter().any(|topic| topic.shared.dir == dir) {
+            continue;
+        }
+        let found = loading.find_topic(dir).and_then(|found| match found {
+            Some(found)
+                if topics
+                    .iter()
+                    .all(|topic| topic.shared.name != found.body.name) =>
+            {
+                loading.recover(found).map(Some)
+            }
+            _ => Ok(None),
+        });
+        match found {
+            Ok(found) => topics.extend(found.map(Arc::new)),
+            // It went while it was looked at.
+            Err(e) if e.os_error() == Some(libc::ENOENT) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    topics.sort_by(|a, b| a.shared.name.cmp(&b.shared.name));
+    Ok(())
 }
 
 /// A topic that was just made.
@@ -232,6 +262,18 @@ fn recover_topic(
 }
 
 impl Loading<'_> {
+    fn new(context: &Arc<Context>) -> Loading<'_> {
+        Loading {
+            context,
+            report: Vec::new(),
+            repairs: Vec::new(),
+            rewrites: Vec::new(),
+            leftovers: Vec::new(),
+            foreign_files: 0,
+            next_number: 1,
+        }
+    }
+
     fn log_file(&mut self) -> Result<()> {
         let sys = &*self.context.sys;
         let whole = match meta::read(sys, block::Kind::Log, names::LOG)? {

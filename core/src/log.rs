@@ -44,6 +44,14 @@ pub(crate) struct Topics {
 }
 
 impl Topics {
+    /// Where another process may write: what topics there are now.
+    fn refresh(&mut self, context: &Arc<Context>) -> Result<()> {
+        if context.mode == Mode::ReadOnly {
+            load::refresh(context, &mut self.sorted)?;
+        }
+        Ok(())
+    }
+
     fn clean_up(&mut self, context: &Context) {
         self.leftovers
             .retain(|dir| removal::remove(context, dir, &mut false).is_err());
@@ -322,6 +330,7 @@ impl Log {
         self.inner.context.check()?;
         check_name(name)?;
         let mut topics = self.inner.topics.lock();
+        topics.refresh(&self.inner.context)?;
         let found = topics.find(name);
         let topic = match (found, create) {
             (Some(_), Create::New) => {
@@ -335,7 +344,7 @@ impl Log {
                 }
                 topic
             }
-            (None, Create::Never) => {
+            (None, _) if create == Create::Never || self.inner.context.mode == Mode::ReadOnly => {
                 return Err(Error::new(
                     Kind::NotFound,
                     format!("there is no topic '{name}'"),
@@ -372,7 +381,8 @@ impl Log {
     /// The names of all topics, in order.
     pub fn topic_names(&self) -> Result<Vec<String>> {
         self.inner.context.check()?;
-        let topics = self.inner.topics.lock();
+        let mut topics = self.inner.topics.lock();
+        topics.refresh(&self.inner.context)?;
         Ok(topics
             .sorted
             .iter()

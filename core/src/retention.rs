@@ -64,7 +64,7 @@ impl Inner {
                 .iter()
                 .fold(0_u64, |sum, p| sum.saturating_add(p.stats().records));
             let oldest = topic.partitions.iter().filter_map(|p| p.oldest());
-            let Some(oldest) = oldest.min_by_key(|oldest| oldest.run_last_s) else {
+            let Some(oldest) = oldest.min_by_key(|oldest| oldest.order) else {
                 return Ok(());
             };
             if records.saturating_sub(oldest.records) < options.max_records
@@ -80,12 +80,8 @@ impl Inner {
 fn drop_oldest<'a>(topics: impl Iterator<Item = &'a topic::Inner>) -> Result<bool> {
     let partitions = topics.flat_map(|topic| topic.partitions.iter());
     let oldest = partitions
-        .filter_map(|partition| {
-            partition
-                .oldest()
-                .map(|oldest| (oldest.run_last_s, partition))
-        })
-        .min_by_key(|(run_last_s, _)| *run_last_s);
+        .filter_map(|partition| partition.oldest().map(|oldest| (oldest.order, partition)))
+        .min_by_key(|(order, _)| *order);
     match oldest {
         Some((_, partition)) => partition.drop_oldest(),
         None => Ok(false),

@@ -397,3 +397,65 @@ fn a_follower_survives_retention_in_another_process() {
         assert_eq!(reader.gaps(), (0, 0));
     }
 }
+
+#[test]
+fn a_follower_sees_topics_come_and_go() {
+    let dir = Dir::new("come-and-go");
+    let log = dir.open();
+    let read_only = LogOptions {
+        mode: Mode::ReadOnly,
+        ..LogOptions::default()
+    };
+    let beside = Log::open(&dir.0, &read_only).unwrap();
+    let options = TopicOptions::default();
+    let kind = |answer: Result<Topic>| answer.err().unwrap().kind();
+    assert_eq!(
+        kind(beside.topic("a", Create::IfMissing, &options)),
+        Kind::NotFound
+    );
+    for round in 0..2 {
+        let topic = log.topic("a", Create::New, &options).unwrap();
+        let record = Record {
+            value: Some(b"x"),
+            ..Record::default()
+        };
+        topic.append(&record, None).unwrap();
+        assert_eq!(beside.topic_names().unwrap(), ["a"], "{round}");
+        let same = beside.topic("a", Create::IfMissing, &options).unwrap();
+        let mut reader = same.reader(&ReaderOptions::default()).unwrap();
+        assert_eq!(all(&mut reader).len(), 1);
+        log.delete_topic("a").unwrap();
+        assert!(beside.topic_names().unwrap().is_empty());
+        assert_eq!(reader.next().err().unwrap().kind(), Kind::Deleted);
+    }
+}
+
+#[test]
+fn retention_takes_from_all_partitions() {
+    let dir = Dir::new("fair");
+    let log = dir.open();
+    let options = TopicOptions {
+        partitions: 2,
+        segment_bytes: 2048,
+        max_bytes: 40 * 2048,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    let value = [7; 200];
+    for i in 0..2000 {
+        let partition = Some(i % 2);
+        let record = Record {
+            value: Some(&value),
+            partition,
+            ..Record::default()
+        };
+        topic.append(&record, None).unwrap();
+    }
+    let kept = |partition| topic.partition_stats(partition).unwrap().segments;
+    assert!(
+        kept(0).abs_diff(kept(1)) <= 2,
+        "{} and {}",
+        kept(0),
+        kept(1)
+    );
+}

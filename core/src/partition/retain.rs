@@ -3,13 +3,14 @@
 use super::{Partition, Sealed, State};
 use crate::error::Result;
 use crate::options::TopicOptions;
+use std::cmp::Reverse;
 
 /// The oldest segment that could go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Oldest {
-    /// The running time of its last record, in seconds: what is dropped first.
-    pub run_last_s: u64,
-    pub bytes: u64,
+    /// What is dropped first: by the running time of the last record, in seconds, and of those
+    /// within one second from the partition that takes the most.
+    pub order: (u64, Reverse<u64>),
     pub records: u64,
 }
 
@@ -27,8 +28,7 @@ impl Partition {
     pub(crate) fn oldest(&self) -> Option<Oldest> {
         let state = self.state.lock();
         state.droppable().map(|segment| Oldest {
-            run_last_s: segment.summary.run_last_s,
-            bytes: segment.bytes,
+            order: (segment.summary.run_last_s, Reverse(state.bytes())),
             records: segment.summary.records,
         })
     }
