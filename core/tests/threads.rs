@@ -1,0 +1,531 @@
+//! Several threads on one log: they share syncs, no wake-up is lost, and a close in the middle
+//! takes nothing away that was acknowledged.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic,
+    reason = "test"
+)]
+
+#[expect(dead_code, reason = "no test uses all of it")]
+mod support;
+
+use edgelog_core::sys::faulty::FaultySys;
+use edgelog_core::sys::{File, Lock, LockError, OpenHow, Sys};
+use edgelog_core::*;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{mpsc, Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::{existing, from_environment, manual, open_well, read_all, Dir, Got, Rng};
+
+/// A machine whose medium takes its time to sync, as real ones do.
+struct SlowSys(FaultySys, Duration);
+
+struct SlowFile(Arc<dyn File>, Duration);
+
+impl File for SlowFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> std::io::Result<usize> {
+        self.0.read_at(buffer, position)
+    }
+    fn write_at(&self, bytes: &[u8], position: u64) -> std::io::Result<usize> {
+        self.0.write_at(bytes, position)
+    }
+    fn sync_data(&self) -> std::io::Result<()> {
+        thread::sleep(self.1);
+        self.0.sync_data()
+    }
+    fn size_bytes(&self) -> std::io::Result<u64> {
+        self.0.size_bytes()
+    }
+    fn truncate(&self, size_bytes: u64) -> std::io::Result<()> {
+        self.0.truncate(size_bytes)
+    }
+}
+
+impl Sys for SlowSys {
+    fn open(&self, path: &str, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
+        let file = self.0.open(path, how)?;
+        Ok(Arc::new(SlowFile(file, self.1)))
+    }
+    fn size_bytes(&self, path: &str) -> std::io::Result<u64> {
+        self.0.size_bytes(path)
+    }
+    fn rename(&self, from: &str, to: &str) -> std::io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn unlink(&self, path: &str) -> std::io::Result<()> {
+        self.0.unlink(path)
+    }
+    fn make_dir(&self, path: &str) -> std::io::Result<()> {
+        self.0.make_dir(path)
+    }
+    fn remove_dir(&self, path: &str) -> std::io::Result<()> {
+        self.0.remove_dir(path)
+    }
+    fn list(&self, path: &str) -> std::io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+    fn sync_dir(&self, path: &str) -> std::io::Result<()> {
+        self.0.sync_dir(path)
+    }
+    fn lock(&self, path: &str) -> std::result::Result<Box<dyn Lock>, LockError> {
+        self.0.lock(path)
+    }
+    fn wall_ms(&self) -> u64 {
+        self.0.wall_ms()
+    }
+    fn boot_ms(&self) -> u64 {
+        self.0.boot_ms()
+    }
+    fn boot_id(&self) -> u128 {
+        self.0.boot_id()
+    }
+    fn random_u64(&self) -> u64 {
+        self.0.random_u64()
+    }
+}
+
+/// A value that tells its thread and its number.
+fn value_of(thread: u64, number: u64) -> [u8; 16] {
+    let mut value = [0; 16];
+    value[..8].copy_from_slice(&thread.to_le_bytes());
+    value[8..].copy_from_slice(&number.to_le_bytes());
+    value
+}
+
+fn thread_and_number(got: &Got) -> (u64, u64) {
+    let value = got.value.as_ref().unwrap();
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    (number(&value[..8]), number(&value[8..16]))
+}
+
+/// Everything is there once, and what one thread appended is in its order.
+fn assert_complete(records: &[Got], threads: u64, each: u64) {
+    assert_eq!(records.len() as u64, threads * each);
+    let mut next = vec![0; threads as usize];
+    for (index, got) in records.iter().enumerate() {
+        assert_eq!(got.offset, index as u64);
+        let (thread, number) = thread_and_number(got);
+        assert_eq!(number, next[thread as usize], "of thread {thread}");
+        next[thread as usize] += 1;
+    }
+}
+
+#[test]
+fn appends_that_want_the_medium_at_once_share_its_syncs() {
+    let sys = FaultySys::new();
+    let slow = SlowSys(sys.clone(), Duration::from_millis(2));
+    let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
+    let topic = log
+        .topic("t", Create::New, &TopicOptions::default())
+        .unwrap();
+    let (threads, each) = (8, 50);
+    let barrier = Barrier::new(threads as usize);
+    let before = sys.counters().syncs;
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (topic, barrier) = (topic.clone(), &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for number in 0..each {
+                    let value = value_of(thread, number);
+                    let record = Record {
+                        value: Some(&value),
+                        ..Record::default()
+                    };
+                    let at = topic.append(&record, Some(Durability::Synced)).unwrap();
+                    let durable = topic.partition_stats(0).unwrap().durable_offset;
+                    assert!(durable > at.offset, "acknowledged before it was durable");
+                }
+            });
+        }
+    });
+    let syncs = sys.counters().syncs - before;
+    let appends = (threads * each) as usize;
+    println!("{appends} synced appends, {syncs} syncs");
+    // Eight at once share: alone, each would have had its own.
+    assert!(syncs <= appends / 2, "{syncs} syncs for {appends} appends");
+    assert_eq!(topic.stats().unwrap().syncs as usize, syncs);
+    assert_complete(&read_all(&topic).unwrap(), threads, each);
+}
+
+#[test]
+fn a_sync_that_fails_fails_for_all_who_shared_it() {
+    for round in 0..50 {
+        let sys = FaultySys::new();
+        let slow = SlowSys(sys.clone(), Duration::from_micros(300));
+        let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
+        let topic = log
+            .topic("t", Create::New, &TopicOptions::default())
+            .unwrap();
+        let acknowledged = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for thread in 0..4 {
+                let (topic, acknowledged) = (topic.clone(), &acknowledged);
+                scope.spawn(move || {
+                    for number in 0..20 {
+                        let value = value_of(thread, number);
+                        let record = Record {
+                            value: Some(&value),
+                            ..Record::default()
+                        };
+                        match topic.append(&record, Some(Durability::Synced)) {
+                            Ok(at) => {
+                                acknowledged.fetch_max(at.offset as u32 + 1, Ordering::SeqCst);
+                            }
+                            Err(e) => {
+                                assert!(matches!(e.kind(), Kind::Io | Kind::Poisoned), "{e}");
+                            }
+                        }
+                    }
+                });
+            }
+            thread::sleep(Duration::from_micros(100 + 50 * round));
+            sys.fail_sync(libc::EIO, 1);
+        });
+        let durable = topic.partition_stats(0).unwrap().durable_offset;
+        assert!(durable >= u64::from(acknowledged.load(Ordering::SeqCst)));
+        if sys.counters().syncs > 0 && durable < topic.partition_stats(0).unwrap().next_offset {
+            let refused = topic.append(
+                &Record {
+                    value: Some(b"x"),
+                    ..Record::default()
+                },
+                None,
+            );
+            assert_eq!(refused.unwrap_err().kind(), Kind::Poisoned);
+        }
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    let rounds = from_environment("EDGELOG_ROUNDS").unwrap_or(5_000);
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let topic = log
+        .topic("t", Create::New, &TopicOptions::default())
+        .unwrap();
+    let (to_writer, seen) = mpsc::channel::<u64>();
+    let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+    let waiter = thread::spawn(move || {
+        for round in 0..rounds {
+            // A wait that misses its record would stay here for ever.
+            let patience = Some(Duration::from_secs(60));
+            assert_eq!(reader.wait(patience).unwrap(), Wait::Data, "round {round}");
+            assert_eq!(reader.next().unwrap().unwrap().offset, round);
+            to_writer.send(round).unwrap();
+        }
+    });
+    let mut rng = Rng::new(3);
+    for round in 0..rounds {
+        // The append comes before, while and after the reader begins to wait.
+        for _ in 0..rng.below(200) {
+            std::hint::spin_loop();
+        }
+        let record = Record {
+            value: Some(b"x"),
+            ..Record::default()
+        };
+        topic.append(&record, Some(Durability::Written)).unwrap();
+        let got = seen.recv_timeout(Duration::from_secs(60));
+        assert_eq!(got, Ok(round), "the reader was not woken");
+    }
+    waiter.join().unwrap();
+}
+
+#[test]
+fn wake_cancel_delete_and_close_reach_a_waiting_reader() {
+    for round in 0..400_u64 {
+        let sys = FaultySys::new();
+        let log = open_well(&sys);
+        let topic = log
+            .topic("t", Create::New, &TopicOptions::default())
+            .unwrap();
+        let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+        let control = reader.control();
+        let waiter = thread::spawn(move || {
+            reader
+                .wait(Some(Duration::from_secs(60)))
+                .map_err(|e| e.kind())
+        });
+        for _ in 0..round * 20 {
+            std::hint::spin_loop();
+        }
+        let expected = match round % 4 {
+            0 => {
+                control.wake();
+                Ok(Wait::Woken)
+            }
+            1 => {
+                control.cancel();
+                Err(Kind::Cancelled)
+            }
+            2 => {
+                log.delete_topic("t").unwrap();
+                Err(Kind::Deleted)
+            }
+            _ => {
+                log.close().unwrap();
+                Err(Kind::Closed)
+            }
+        };
+        assert_eq!(waiter.join().unwrap(), expected, "round {round}");
+        // Whatever comes too late harms nobody.
+        control.wake();
+        control.cancel();
+    }
+}
+
+#[test]
+fn a_wait_ends_at_its_time_and_not_before() {
+    let dir = Dir::new("deadline");
+    let log = dir.open();
+    let topic = log
+        .topic("t", Create::New, &TopicOptions::default())
+        .unwrap();
+    let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+    for ms in [0, 1, 20, 150] {
+        let started = Instant::now();
+        let waited = reader.wait(Some(Duration::from_millis(ms))).unwrap();
+        assert_eq!(waited, Wait::TimedOut);
+        assert!(started.elapsed() >= Duration::from_millis(ms));
+    }
+}
+
+#[test]
+fn many_readers_see_everything_while_it_is_appended() {
+    let dir = Dir::new("readers");
+    let log = dir.open();
+    let small = TopicOptions {
+        segment_bytes: 4_096,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &small).unwrap();
+    let (writers, each) = (3_u64, 1_000);
+    thread::scope(|scope| {
+        for thread in 0..writers {
+            let topic = topic.clone();
+            scope.spawn(move || {
+                for number in 0..each {
+                    let value = value_of(thread, number);
+                    let record = Record {
+                        value: Some(&value),
+                        ..Record::default()
+                    };
+                    let durability = match number % 3 {
+                        0 => Durability::Buffered,
+                        _ => Durability::Written,
+                    };
+                    topic.append(&record, Some(durability)).unwrap();
+                }
+                topic.flush().unwrap();
+            });
+        }
+        for _ in 0..3 {
+            let topic = topic.clone();
+            scope.spawn(move || {
+                let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+                let mut got = Vec::new();
+                while (got.len() as u64) < writers * each {
+                    let waited = reader.wait(Some(Duration::from_secs(60))).unwrap();
+                    assert_eq!(waited, Wait::Data);
+                    while reader
+                        .read_with(50, |view: RecordView<'_>| got.push(Got::of(&view)))
+                        .unwrap()
+                        != 0
+                    {}
+                }
+                assert_complete(&got, writers, each);
+            });
+        }
+        // And one goes backwards, again and again.
+        let topic = topic.clone();
+        scope.spawn(move || {
+            let back = ReaderOptions {
+                direction: Direction::Backward,
+                start: Start::Latest,
+                ..ReaderOptions::default()
+            };
+            for _ in 0..20 {
+                let got = support::read_from(&topic, &back).unwrap();
+                let offsets: Vec<u64> = got.iter().rev().map(|got| got.offset).collect();
+                let expected: Vec<u64> = (0..got.len() as u64).collect();
+                assert_eq!(offsets, expected);
+            }
+        });
+    });
+}
+
+#[test]
+fn retention_under_readers_and_writers_harms_neither() {
+    let dir = Dir::new("retention");
+    let log = dir.open();
+    let limited = TopicOptions {
+        segment_bytes: 2_048,
+        max_bytes: 10_240,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &limited).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (topic, done) = (topic.clone(), &done);
+            scope.spawn(move || {
+                let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+                let mut next = 0;
+                while !done.load(Ordering::SeqCst) {
+                    while let Some(record) = reader.next().unwrap() {
+                        assert!(record.offset >= next, "{} again", record.offset);
+                        assert_eq!(record.value.unwrap()[..8], record.offset.to_le_bytes());
+                        next = record.offset + 1;
+                    }
+                }
+                assert_eq!(reader.gaps(), (0, 0), "what retention takes is no damage");
+            });
+        }
+        for i in 0..5_000_u64 {
+            let mut value = i.to_le_bytes().to_vec();
+            value.resize(60, 0);
+            let record = Record {
+                value: Some(&value),
+                ..Record::default()
+            };
+            topic.append(&record, Some(Durability::Written)).unwrap();
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    assert!(log.verify().unwrap().is_empty());
+}
+
+#[test]
+fn nothing_that_was_acknowledged_before_a_close_returned_is_lost() {
+    for round in 0..300 {
+        let sys = FaultySys::new();
+        close_among_appends(round, &|| open_well(&sys));
+    }
+    // The real machine's files are really closed.
+    for round in 0..100 {
+        let dir = Dir::new("close");
+        close_among_appends(round, &|| dir.open());
+    }
+}
+
+/// A log is closed while three threads append.
+fn close_among_appends(round: u64, open: &dyn Fn() -> Log) {
+    let log = open();
+    let small = TopicOptions {
+        segment_bytes: 2_048,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &small).unwrap();
+    let closed = AtomicBool::new(false);
+    let started = Barrier::new(4);
+    let acknowledged: Vec<Vec<(u64, u64)>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..3_u64)
+            .map(|thread| {
+                let (topic, closed, started) = (topic.clone(), &closed, &started);
+                scope.spawn(move || {
+                    let mut mine = Vec::new();
+                    started.wait();
+                    for number in 0.. {
+                        let after = closed.load(Ordering::SeqCst);
+                        let value = value_of(thread, number);
+                        let record = Record {
+                            value: Some(&value),
+                            ..Record::default()
+                        };
+                        let durability = match number % 3 {
+                            0 => Durability::Buffered,
+                            1 => Durability::Written,
+                            _ => Durability::Synced,
+                        };
+                        match topic.append(&record, Some(durability)) {
+                            Ok(at) => {
+                                assert!(!after, "an append after the close");
+                                mine.push((at.offset, number));
+                            }
+                            Err(e) => {
+                                assert_eq!(e.kind(), Kind::Closed, "{e}");
+                                break;
+                            }
+                        }
+                    }
+                    mine
+                })
+            })
+            .collect();
+        started.wait();
+        for _ in 0..round * 100 {
+            std::hint::spin_loop();
+        }
+        log.close().unwrap();
+        closed.store(true, Ordering::SeqCst);
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    for call in [
+        topic.flush(),
+        topic.sync(),
+        topic.retain(),
+        topic.stats().map(drop),
+        log.close(),
+        log.flush(),
+        log.topic_names().map(drop),
+        topic.reader(&ReaderOptions::default()).map(drop),
+    ] {
+        assert_eq!(call.unwrap_err().kind(), Kind::Closed);
+    }
+    let log = open();
+    assert!(log.recovery().unwrap().is_empty(), "round {round}");
+    let records = read_all(&existing(&log, "t")).unwrap();
+    let there: BTreeSet<(u64, (u64, u64))> = records
+        .iter()
+        .map(|got| (got.offset, thread_and_number(got)))
+        .collect();
+    assert_eq!(there.len(), records.len());
+    for (thread, mine) in (0..).zip(acknowledged) {
+        for (offset, number) in mine {
+            assert!(
+                there.contains(&(offset, (thread, number))),
+                "round {round}: {number} of thread {thread} at {offset} is lost"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_background_thread_does_what_is_due() {
+    let dir = Dir::new("background");
+    let log = Log::open(dir.path(), &LogOptions::default()).unwrap();
+    let lingering = TopicOptions {
+        linger_ms: 20,
+        sync_interval_ms: 20,
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &lingering).unwrap();
+    let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+    for round in 0..10 {
+        let record = Record {
+            value: Some(b"x"),
+            ..Record::default()
+        };
+        let at = topic.append(&record, Some(Durability::Buffered)).unwrap();
+        assert_eq!(
+            reader.wait(Some(Duration::from_secs(60))).unwrap(),
+            Wait::Data
+        );
+        assert_eq!(reader.next().unwrap().unwrap().offset, at.offset);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while topic.partition_stats(0).unwrap().durable_offset <= at.offset {
+            assert!(Instant::now() < deadline, "round {round}: never synced");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    log.close().unwrap();
+}
