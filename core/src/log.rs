@@ -344,10 +344,16 @@ impl Log {
                 }
                 topic
             }
-            (None, _) if create == Create::Never || self.inner.context.mode == Mode::ReadOnly => {
+            (None, Create::Never) => {
                 return Err(Error::new(
                     Kind::NotFound,
                     format!("there is no topic '{name}'"),
+                ));
+            }
+            (None, Create::IfMissing) if self.inner.context.mode == Mode::ReadOnly => {
+                return Err(Error::new(
+                    Kind::NotFound,
+                    format!("there is no topic '{name}' yet"),
                 ));
             }
             (None, _) => self.inner.create_topic(&mut topics, name, options)?,
@@ -400,7 +406,11 @@ impl Log {
     pub fn sync(&self) -> Result<()> {
         self.inner.context.check()?;
         for topic in self.inner.topics() {
-            Topic::new(self.inner.clone(), topic).sync()?;
+            match Topic::new(self.inner.clone(), topic).sync() {
+                // Nobody's records any more.
+                Err(e) if e.kind() == Kind::Deleted => {}
+                other => other?,
+            }
         }
         Ok(())
     }
