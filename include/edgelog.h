@@ -510,8 +510,8 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 #define EDGELOG_ON_GAP_SKIP 0
 
 /**
- * edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. Missing is also
- * what retention removed under the reader. Backwards, it never stops.
+ * edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. What retention
+ * removed is not missing. Backwards, it never stops.
  */
 #define EDGELOG_ON_GAP_STOP 1
 
@@ -834,7 +834,7 @@ edgelog_status edgelog_topic_retain(const edgelog_topic *topic, edgelog_error *e
  * Reader: goes over the records of a topic.
  *
  * Within a partition, offsets rise (or fall, backwards) strictly; between partitions there is no
- * order. Records that retention removed are passed over in silence, but by EDGELOG_ON_GAP_STOP.
+ * order. Records that retention removed are passed over in silence.
  */
 
 /** timeout_ms: wait as long as it takes. */
@@ -904,8 +904,8 @@ edgelog_status edgelog_reader_seek(edgelog_reader *reader,
  * Where a reader stands in a partition: forwards at the offset from which on it reads, so that
  * another reader that starts there goes on; backwards at the offset below which it reads.
  *
- * Errors: EDGELOG_INVALID also for a partition that it does not read, EDGELOG_CANCELLED,
- * EDGELOG_DELETED. Threads: one. Since 0.1.
+ * It is told also after a cancel. Errors: EDGELOG_INVALID also for a partition that it does not
+ * read. Threads: one. Since 0.1.
  */
 edgelog_status edgelog_reader_position(const edgelog_reader *reader,
                                        uint32_t partition,
@@ -931,8 +931,8 @@ edgelog_status edgelog_reader_gaps(const edgelog_reader *reader,
 edgelog_status edgelog_reader_wake(const edgelog_reader *reader, edgelog_error *error);
 
 /**
- * Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read,
- * seek, or ask for the position answer it, too.
+ * Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read
+ * or seek answer it, too.
  *
  * Threads: any, also while another is inside. Since 0.1.
  */

@@ -133,8 +133,8 @@ pub const EDGELOG_DIRECTION_BACKWARD: u32 = 1;
 
 /// edgelog_reader_options.on_gap: go on behind missing records; the default.
 pub const EDGELOG_ON_GAP_SKIP: u32 = 0;
-/// edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. Missing is also
-/// what retention removed under the reader. Backwards, it never stops.
+/// edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. What retention
+/// removed is not missing. Backwards, it never stops.
 pub const EDGELOG_ON_GAP_STOP: u32 = 1;
 
 /// edgelog_reader_options.partition: all of them.

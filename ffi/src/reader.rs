@@ -1,7 +1,7 @@
 //! Reader: goes over the records of a topic.
 //!
 //! Within a partition, offsets rise (or fall, backwards) strictly; between partitions there is no
-//! order. Records that retention removed are passed over in silence, but by EDGELOG_ON_GAP_STOP.
+//! order. Records that retention removed are passed over in silence.
 
 use std::ffi::c_void;
 use std::mem::offset_of;
@@ -164,8 +164,8 @@ pub unsafe extern "C" fn edgelog_reader_seek(
 /// Where a reader stands in a partition: forwards at the offset from which on it reads, so that
 /// another reader that starts there goes on; backwards at the offset below which it reads.
 ///
-/// Errors: EDGELOG_INVALID also for a partition that it does not read, EDGELOG_CANCELLED,
-/// EDGELOG_DELETED. Threads: one. Since 0.1.
+/// It is told also after a cancel. Errors: EDGELOG_INVALID also for a partition that it does not
+/// read. Threads: one. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_reader_position(
     reader: *const edgelog_reader,
@@ -225,8 +225,8 @@ pub unsafe extern "C" fn edgelog_reader_wake(
     }
 }
 
-/// Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read,
-/// seek, or ask for the position answer it, too.
+/// Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later calls that read
+/// or seek answer it, too.
 ///
 /// Threads: any, also while another is inside. Since 0.1.
 #[no_mangle]

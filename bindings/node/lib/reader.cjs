@@ -152,10 +152,11 @@ class Reader {
   }
 
   async #read(count, milliseconds, signal) {
-    const given =
-      milliseconds === 0
-        ? await later(native.readerRead, this.#reader, count)
-        : await this.#wait(count, milliseconds, signal);
+    // What is there already is handed out like anything else; only waiting for more is a wait.
+    let given = await later(native.readerRead, this.#reader, count);
+    if (typeof given === 'number' && milliseconds !== 0) {
+      given = await this.#wait(count, milliseconds, signal);
+    }
     return typeof given === 'number' ? [] : unpack(given);
   }
 

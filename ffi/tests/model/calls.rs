@@ -1,6 +1,7 @@
 //! The calls of the header, with what holds for all of them checked each time: the error is filled
 //! when the answer is negative and left alone otherwise, and outputs are written only with OK.
 
+use crate::records::{at, bytes_of, headers_of, own, pointer, Got};
 use edgelog::error::*;
 use edgelog::library::*;
 use edgelog::log::*;
@@ -12,7 +13,7 @@ use edgelog::report::*;
 use edgelog::stats::*;
 use edgelog::status::*;
 use edgelog::topic::*;
-use std::ffi::{c_void, CStr, CString};
+use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -25,8 +26,6 @@ pub type Reader = *mut edgelog_reader;
 pub struct Refused {
     pub status: edgelog_status,
     pub process_id: Option<u32>,
-    /// Partition, first missing offset, first offset behind.
-    pub gap: Option<(u32, u64, u64)>,
     #[expect(dead_code, reason = "shown where an answer is unwrapped")]
     pub text: String,
 }
@@ -36,17 +35,6 @@ pub type Answer<T> = Result<T, Refused>;
 /// The status alone, for answers that are known.
 pub fn status_of<T>(answer: &Answer<T>) -> edgelog_status {
     answer.as_ref().map_or_else(|e| e.status, |_| EDGELOG_OK)
-}
-
-/// A record with everything that it has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Got {
-    pub partition: u32,
-    pub offset: u64,
-    pub timestamp_ms: u64,
-    pub key: Option<Vec<u8>>,
-    pub value: Option<Vec<u8>>,
-    pub headers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 fn fresh_error() -> edgelog_error {
@@ -77,13 +65,10 @@ fn checked(call: &str, status: edgelog_status, error: &edgelog_error) -> Answer<
     let text: Vec<u8> = error.text.iter().map(|&c| c as u8).collect();
     let text = CStr::from_bytes_until_nul(&text).unwrap().to_str().unwrap();
     assert!(!text.is_empty(), "{call}");
-    let has = |flag| error.flags & flag != 0;
-    let place = (error.partition, error.offset, error.offset_end);
-    let has_gap = has(EDGELOG_ERROR_HAS_PARTITION) && has(EDGELOG_ERROR_HAS_OFFSET);
+    let has_process = error.flags & EDGELOG_ERROR_HAS_PROCESS != 0;
     Err(Refused {
         status,
-        process_id: has(EDGELOG_ERROR_HAS_PROCESS).then_some(error.process_id),
-        gap: has_gap.then_some(place),
+        process_id: has_process.then_some(error.process_id),
         text: format!("{call}: {text}"),
     })
 }
@@ -338,29 +323,6 @@ pub fn append(topic: Topic, batch: &[Got], wishes: &Wishes) -> Answer<edgelog_po
     Ok(filled(answer, position, &before)?.unwrap())
 }
 
-fn headers_of(got: &Got) -> Vec<edgelog_header> {
-    let headers = got.headers.iter();
-    let shown = headers.map(|(name, value)| edgelog_header {
-        name: bytes_of(name),
-        value: bytes_of(value),
-    });
-    shown.collect()
-}
-
-fn pointer(target: *const c_void) -> edgelog_ptr {
-    let mut pointer = edgelog_ptr { bits: 0 };
-    pointer.p = target;
-    pointer
-}
-
-fn bytes_of(bytes: &[u8]) -> edgelog_bytes {
-    edgelog_bytes {
-        data: pointer(bytes.as_ptr().cast()),
-        size: bytes.len() as u32,
-        reserved: 0,
-    }
-}
-
 // ---- Reader
 
 pub fn reader_options() -> edgelog_reader_options {
@@ -424,45 +386,6 @@ pub fn read(reader: Reader, capacity: u32, extra: usize, timeout_ms: u32) -> Ans
         own(unsafe { &*known.as_ptr().cast() }, step)
     });
     Ok(Read::Records(records.collect()))
-}
-
-/// Copies a record that a reader shows.
-fn own(record: &edgelog_record, step: usize) -> Got {
-    let has = |flag| record.flags & flag != 0;
-    assert_eq!(record.struct_size as usize, step);
-    // The clock of the machine that runs this is right, or the record says its own time.
-    let always =
-        EDGELOG_RECORD_HAS_TIMESTAMP | EDGELOG_RECORD_HAS_PARTITION | EDGELOG_RECORD_TIME_TRUSTED;
-    assert_eq!(record.flags & always, always);
-    assert!(has(EDGELOG_RECORD_HAS_KEY) || record.key.size == 0);
-    assert!(has(EDGELOG_RECORD_HAS_VALUE) || record.value.size == 0);
-    // SAFETY: a record that was read points to its headers.
-    let headers = unsafe {
-        let first = record.headers.p.cast::<edgelog_header>();
-        (0..record.header_count as usize).map(move |index| &*first.add(index))
-    };
-    Got {
-        partition: record.partition,
-        offset: record.offset,
-        timestamp_ms: record.timestamp_ms,
-        key: has(EDGELOG_RECORD_HAS_KEY).then(|| copy(record.key)),
-        value: has(EDGELOG_RECORD_HAS_VALUE).then(|| copy(record.value)),
-        headers: headers.map(|h| (copy(h.name), copy(h.value))).collect(),
-    }
-}
-
-fn at(bytes: edgelog_bytes) -> *const u8 {
-    // SAFETY: callers look at the pointer.
-    unsafe { bytes.data.p }.cast()
-}
-
-fn copy(bytes: edgelog_bytes) -> Vec<u8> {
-    assert_eq!(bytes.reserved, 0);
-    if bytes.size == 0 {
-        return Vec::new();
-    }
-    // SAFETY: what a reader shows lives until the next call on it.
-    unsafe { std::slice::from_raw_parts(at(bytes), bytes.size as usize) }.to_vec()
 }
 
 pub fn seek(reader: Reader, start: u32, start_value: u64) -> Answer<()> {

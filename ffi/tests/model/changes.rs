@@ -1,6 +1,7 @@
 //! Operations that change the log.
 
-use crate::calls::{self, status_of, Got, Wishes};
+use crate::calls::{self, status_of, Wishes};
+use crate::records::Got;
 use crate::run::{now_ms, shown, Run, Topic};
 use edgelog::options::*;
 use edgelog::status::*;

@@ -1,6 +1,7 @@
 //! Closing in any order, opening again, and what handles answer afterwards.
 
 use crate::calls::{self, status_of};
+use crate::records::Got;
 use crate::run::{Run, Topic};
 use edgelog::options::*;
 use edgelog::reader::EDGELOG_WAIT_FOREVER;
@@ -155,9 +156,9 @@ impl Run {
 
 /// Every call on a topic's handle answers that it, its log or its topic is gone.
 fn assert_gone(topic: calls::Topic, wanted: &[edgelog_status]) {
-    let batch = [calls::Got {
+    let batch = [Got {
         value: Some(Vec::new()),
-        ..calls::Got::default()
+        ..Got::default()
     }];
     let wishes = calls::Wishes {
         partition: false,

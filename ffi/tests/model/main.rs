@@ -6,7 +6,6 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
-    clippy::panic,
     reason = "test"
 )]
 
@@ -15,6 +14,7 @@ mod changes;
 mod closes;
 mod random;
 mod reads;
+mod records;
 mod run;
 
 use run::Run;

@@ -1,7 +1,8 @@
 //! The model: what the calls must answer, and one sequence of operations against it.
 
-use crate::calls::{self, Got};
+use crate::calls;
 use crate::random::Rng;
+use crate::records::Got;
 use edgelog::options::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,8 +71,6 @@ pub struct Follower {
     pub woken: bool,
     pub partition: Option<u32>,
     pub key: Option<Vec<u8>>,
-    /// It stops at gaps.
-    pub stops: bool,
     /// For each partition the offset that comes next, and the time that must be reached first.
     pub next: Vec<(u64, Option<u64>)>,
     pub capacity: u32,
