@@ -197,7 +197,8 @@ impl Run {
         let stats = calls::topic_stats(topic).unwrap();
         assert_eq!(stats.partitions as usize, model.partitions.len());
         assert_eq!(stats.records, records);
-        assert_eq!(stats.segments, segments);
+        // The library's thread may write in between, and begin new ones.
+        assert!(background || stats.segments == segments, "{stats:?}");
         assert_eq!(stats.appended_records, model.appended_records);
         assert_eq!(stats.appended_bytes, model.appended_bytes);
         assert_eq!(stats.dropped_records, model.dropped_records);
