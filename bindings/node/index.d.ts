@@ -419,7 +419,10 @@ export class Topic {
   retain(): Promise<void>;
   retainSync(): void;
 
-  /** Changes the options that are given and leaves the others. */
+  /**
+   * Changes the options that are given and leaves the others. With a new maxBytes, segmentBytes is
+   * chosen anew unless it is given too.
+   */
   configure(changes: TopicChanges): Promise<void>;
   configureSync(changes: TopicChanges): void;
 

@@ -1,6 +1,7 @@
 """Appending records."""
 
 import datetime
+from typing import Any
 
 import edgelog
 import pytest
@@ -320,3 +321,10 @@ def test_how_append_takes_its_arguments(topic: edgelog.Topic) -> None:
     with pytest.raises(TypeError):
         edgelog.Topic.append(5, b"x")  # type: ignore[arg-type]
     assert topic.stats().records == 3
+
+
+@pytest.mark.parametrize("one", ["text", b"bytes", bytearray(b"bytes"), {"key": b"value"}])
+def test_what_is_one_thing_is_no_batch(topic: edgelog.Topic, one: Any) -> None:
+    with pytest.raises(TypeError, match="iterable of records"):
+        topic.append_batch(one)
+    assert topic.stats().records == 0

@@ -3,7 +3,7 @@
 use edgelog_abi::{Header, Record};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::convert::{value_object, Headers, Key};
 use crate::record;
@@ -19,10 +19,18 @@ struct Parts<'py> {
 
 /// Holds the objects of a batch. The list itself may be changed by other threads meanwhile.
 pub fn items<'py>(records: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    match records.cast::<PyList>() {
-        Ok(list) => Ok(list.iter().collect()),
-        Err(_) => records.try_iter()?.collect(),
+    if let Ok(list) = records.cast::<PyList>() {
+        return Ok(list.iter().collect());
     }
+    // Each of these can be iterated, and what comes out is nothing that anybody meant.
+    let is_one = records.is_instance_of::<PyString>()
+        || records.is_instance_of::<PyBytes>()
+        || records.is_instance_of::<PyByteArray>()
+        || records.is_instance_of::<PyDict>();
+    if is_one {
+        return Err(PyTypeError::new_err("a batch is an iterable of records"));
+    }
+    records.try_iter()?.collect()
 }
 
 /// The records of the usual batch: a list of values and of pairs, all of them `bytes`. Their bytes
