@@ -45,7 +45,9 @@ impl Handle for edgelog_topic {
 /// Opens a topic, and creates it unless options say otherwise.
 ///
 /// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. An existing topic
-/// keeps its configuration, whatever else options say; see edgelog_topic_configure. Errors:
+/// keeps its configuration, whatever else options say; see edgelog_topic_configure. In a log that
+/// is open for reading only a missing topic is EDGELOG_NOT_FOUND until its writer has made it, and
+/// EDGELOG_READ_ONLY if it was to be a new one. Errors:
 /// EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_NO_SPACE,
 /// EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic has. Threads:
 /// any. The topic lives until edgelog_topic_close. Since 0.1.
