@@ -459,3 +459,37 @@ fn retention_takes_from_all_partitions() {
         kept(1)
     );
 }
+
+#[test]
+fn links_and_directories_in_the_place_of_files_are_foreign() {
+    let dir = Dir::new("links");
+    let log = dir.open();
+    let topic = log
+        .topic("t", Create::New, &TopicOptions::default())
+        .unwrap();
+    let record = Record {
+        value: Some(b"x"),
+        ..Record::default()
+    };
+    topic.append(&record, None).unwrap();
+    log.close().unwrap();
+    let victim = dir.0.join("victim");
+    std::fs::write(&victim, b"not ours").unwrap();
+    let inside = dir.0.join("t00000001");
+    let segment = |base: u64| inside.join(format!("p0000-{base:016x}-00000000.seg"));
+    std::os::unix::fs::symlink(&victim, segment(1)).unwrap();
+    std::fs::create_dir(segment(7)).unwrap();
+    std::fs::write(dir.0.join("t00000009"), b"a file").unwrap();
+    std::fs::create_dir_all(dir.0.join("t00000005/TOPIC")).unwrap();
+    for round in 0..2 {
+        let log = dir.open();
+        let topic = log
+            .topic("t", Create::Never, &TopicOptions::default())
+            .unwrap();
+        let mut reader = topic.reader(&ReaderOptions::default()).unwrap();
+        assert_eq!(all(&mut reader).len(), 1 + round);
+        topic.append(&record, None).unwrap();
+        log.close().unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"not ours");
+    }
+}
