@@ -422,16 +422,7 @@ impl Loading<'_> {
     }
 
     fn meta_damage(&mut self, kind: DamageKind, topic: &str) {
-        self.report.push(Damage {
-            kind,
-            topic: topic.to_owned(),
-            partition: 0,
-            segment: 0,
-            position: 0,
-            bytes: 0,
-            offset: 0,
-            offset_end: 0,
-        });
+        self.report.push(Damage::of_description(kind, topic));
     }
 
     /// Puts right what can be. Only the log's own description is needed for going on; whatever
@@ -472,14 +463,8 @@ fn apply(context: &Context, repair: Repair) -> std::io::Result<()> {
             bytes,
         } => {
             let file = context.files.get(&path, OpenHow::Write)?;
-            let mut done = 0_usize;
-            while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-                match file.write_at(rest, position.saturating_add(done as u64)) {
-                    Ok(count) if count > 0 => done = done.saturating_add(count),
-                    _ => return file.truncate(position),
-                }
-            }
-            Ok(())
+            // Half a footer would be damage.
+            window::write_full(&*file, &bytes, position).or_else(|_| file.truncate(position))
         }
     }
 }

@@ -377,9 +377,9 @@ impl Log {
         let answer = self.inner.delete_files(&topic);
         if topic.shared.check().is_err() {
             topics.sorted.retain(|other| !Arc::ptr_eq(other, &topic));
-        }
-        if answer.is_err() && topic.shared.check().is_err() {
-            topics.leftovers.push(topic.shared.dir.clone());
+            if answer.is_err() {
+                topics.leftovers.push(topic.shared.dir.clone());
+            }
         }
         answer
     }

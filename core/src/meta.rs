@@ -3,7 +3,7 @@
 use crate::block::{self, Content, FILE_BYTES_MAX};
 use crate::error::{Error, Kind, Result};
 use crate::names;
-use crate::segment::window::read_full;
+use crate::segment::window::{read_full, write_full};
 use crate::sys::{OpenHow, Sys};
 use std::io;
 
@@ -65,13 +65,7 @@ pub(crate) fn replace(
             _ => {}
         }
         let file = sys.open(&temporary, OpenHow::CreateNew)?;
-        let mut done = 0_usize;
-        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-            match file.write_at(rest, done as u64)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                count => done = done.saturating_add(count),
-            }
-        }
+        write_full(&*file, &bytes, 0)?;
         if durable {
             file.sync_data()?;
         }

@@ -45,6 +45,20 @@ pub struct Damage {
 }
 
 impl Damage {
+    /// Of a description file, which has no place in a partition.
+    pub(crate) fn of_description(kind: DamageKind, topic: &str) -> Damage {
+        Damage {
+            kind,
+            topic: topic.to_owned(),
+            partition: 0,
+            segment: 0,
+            position: 0,
+            bytes: 0,
+            offset: 0,
+            offset_end: 0,
+        }
+    }
+
     /// Whether records may be lost by it that were whole once.
     pub(crate) fn is_loss(&self) -> bool {
         !matches!(

@@ -21,7 +21,7 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
         meta::read(sys, block::Kind::Log, names::LOG)?,
         Meta::Body(_, true)
     ) {
-        tell(described("", DamageKind::Meta));
+        tell(Damage::of_description(DamageKind::Meta, ""));
     }
     for topic in log.topics() {
         let path = names::topic_file(&topic.shared.dir);
@@ -29,26 +29,13 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
             meta::read(sys, block::Kind::Topic, &path)?,
             Meta::Body(_, true)
         ) {
-            tell(described(&topic.shared.name, DamageKind::Meta));
+            tell(Damage::of_description(DamageKind::Meta, &topic.shared.name));
         }
         for partition in &topic.partitions {
             verify_partition(log, &topic, partition, tell)?;
         }
     }
     Ok(())
-}
-
-fn described(topic: &str, kind: DamageKind) -> Damage {
-    Damage {
-        kind,
-        topic: topic.to_owned(),
-        partition: 0,
-        segment: 0,
-        position: 0,
-        bytes: 0,
-        offset: 0,
-        offset_end: 0,
-    }
 }
 
 fn verify_partition(

@@ -9,8 +9,8 @@ use crate::names::SegmentName;
 use crate::options::Durability;
 use crate::record::{Record, Size};
 use crate::segment::writer::{Extent, Mark, Stamp};
+use crate::segment::Header;
 use crate::segment::Writer;
-use crate::segment::{header, Header};
 use crate::sys::OpenHow;
 use parking_lot::MutexGuard;
 use std::slice;
@@ -451,9 +451,4 @@ fn over_frame(bound: usize) -> Error {
         Kind::TooLarge,
         format!("frame of {bound} bytes, at most {FRAME_BYTES_MAX}"),
     )
-}
-
-/// Bytes that a segment takes before its first frame.
-pub(super) fn first_frame_position(topic: &str) -> u64 {
-    header::header_bytes(topic)
 }

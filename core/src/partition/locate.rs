@@ -1,12 +1,11 @@
 //! Where a reader finds what it looks for.
 
-use super::append::first_frame_position;
 use super::{Partition, Sealed};
 use crate::error::Result;
 use crate::frame::Place;
 use crate::limits::SCAN_BYTES;
 use crate::names::SegmentName;
-use crate::segment::header::ClockMark;
+use crate::segment::header::{header_bytes, ClockMark};
 use crate::segment::{footer, Fold, Index, Window, Writer};
 use crate::sys::OpenHow;
 
@@ -121,7 +120,7 @@ impl Partition {
 
     /// Where the first frame of a segment starts.
     pub(crate) fn first_position(&self) -> u64 {
-        first_frame_position(&self.topic.name)
+        header_bytes(&self.topic.name)
     }
 
     /// The path of a segment.

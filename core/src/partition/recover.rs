@@ -1,7 +1,6 @@
 //! The state of a partition from its files. Looking changes nothing: what is to be repaired is
 //! answered as a list, so that an opener who refuses damage has touched nothing.
 
-use super::append::first_frame_position;
 use super::{Counters, Limits, Sealed, State};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -10,7 +9,7 @@ use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::report::{Damage, DamageKind};
 use crate::segment::fold::Hole;
-use crate::segment::header::{ClockMark, NoHeader, HEADER_BYTES_MAX};
+use crate::segment::header::{header_bytes, ClockMark, NoHeader, HEADER_BYTES_MAX};
 use crate::segment::{footer, window, Fold, Header, Summary, Window, Writer};
 use crate::sys::{File, OpenHow};
 use crate::topic::Shared;
@@ -238,7 +237,7 @@ impl Recovery<'_> {
         let unreadable = |e| fail("the segment cannot be read", e);
         let size = file.size_bytes().map_err(unreadable)?;
         let place = self.topic.place(&name);
-        let start = first_frame_position(&self.topic.name);
+        let start = header_bytes(&self.topic.name);
         let segment_bytes = self.options.segment_bytes.max(size);
         // The last one is folded in any case: only its frames tell of the boot that wrote them.
         if !is_last {
@@ -366,7 +365,7 @@ impl Recovery<'_> {
                 &fold.summary,
                 &fold.index,
             );
-            let start = first_frame_position(&self.topic.name);
+            let start = header_bytes(&self.topic.name);
             let first = looked.fold.end.max(start).min(looked.size.max(start));
             let next_offset = looked.fold.summary.next_offset;
             let (kind, name) = (DamageKind::Footer, &looked.name);
@@ -421,7 +420,7 @@ impl Recovery<'_> {
             self.damage(kind, name, position, torn, next_offset, next_offset);
         }
         if looked.header.is_none() && !looked.footer {
-            let start = first_frame_position(&self.topic.name).min(looked.size);
+            let start = header_bytes(&self.topic.name).min(looked.size);
             bytes = bytes.saturating_add(start);
             self.damage(DamageKind::Header, name, 0, start, name.base, name.base);
         }

@@ -178,7 +178,7 @@ impl Partition {
     /// Syncs what has been off the medium for long enough; answers when the next is due, in
     /// milliseconds from now.
     pub(crate) fn sync_due(&self) -> Result<Option<u64>> {
-        let since_ms = {
+        let left_ms = {
             let state = self.enter()?;
             let interval_ms = state.limits.sync_interval_ms;
             let Some(since_ms) = state.unsynced_since_ms else {
@@ -187,8 +187,8 @@ impl Partition {
             let waited = self.context.sys.boot_ms().saturating_sub(since_ms);
             interval_ms.saturating_sub(waited)
         };
-        if since_ms != 0 {
-            return Ok(Some(since_ms));
+        if left_ms != 0 {
+            return Ok(Some(left_ms));
         }
         self.sync()?;
         Ok(None)

@@ -51,8 +51,7 @@ impl Reader {
             if ended >= self.cursors.len() {
                 return Ok(0);
             }
-            let next = self.current.saturating_add(1);
-            self.current = next.checked_rem(self.cursors.len()).unwrap_or(0);
+            self.turn();
         }
     }
 
@@ -80,7 +79,7 @@ impl Reader {
                 continue;
             }
             cursor.from_ms = None;
-            if Reader::wants(&self.options.key, &record) {
+            if self.options.key.is_none() || record.key == self.options.key.as_deref() {
                 cursor.given = Some(rest);
                 each(record);
                 given = given.saturating_add(1);

@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// The next partition's turn.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         debug_assert!(!self.is_inside_frame());
         let next = self.current.saturating_add(1);
         self.current = next.checked_rem(self.cursors.len()).unwrap_or(0);

@@ -193,10 +193,6 @@ impl Reader {
         self.topic.partition(number)
     }
 
-    fn wants(key: &Option<Vec<u8>>, record: &RecordView<'_>) -> bool {
-        key.is_none() || record.key == key.as_deref()
-    }
-
     fn fail(&self, view: &SegmentName, source: std::io::Error) -> Error {
         if let Err(closed) = self.log.context().check() {
             return closed;

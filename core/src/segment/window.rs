@@ -87,3 +87,15 @@ pub(crate) fn read_full(file: &dyn File, buffer: &mut [u8], position: u64) -> io
     }
     Ok(done)
 }
+
+/// Writes all of these bytes.
+pub(crate) fn write_full(file: &dyn File, bytes: &[u8], position: u64) -> io::Result<()> {
+    let mut done = 0_usize;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match file.write_at(rest, position.saturating_add(done as u64))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => done = done.saturating_add(count),
+        }
+    }
+    Ok(())
+}
