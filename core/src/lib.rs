@@ -48,7 +48,7 @@ pub use options::{
     Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap, ReaderOptions,
     Start, TopicOptions, WhenFull,
 };
-pub use reader::{Reader, ReaderControl, Wait};
+pub use reader::{Reader, ReaderControl, Sink, Wait};
 pub use record::{
     entity_key, partition_of, Header, HeaderIter, Headers, Position, Record, RecordView,
 };

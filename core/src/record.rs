@@ -279,7 +279,9 @@ pub(crate) fn decode<'a>(input: &mut Input<'a>) -> Option<Decoded<'a>> {
     let key = input.bytes(key_bytes)?;
     let value = input.bytes(value_bytes)?;
     let headers = if has(HAS_HEADERS) {
-        decode_headers(input)?
+        let (headers, rest) = decode_headers(*input)?;
+        *input = rest;
+        headers
     } else {
         Headers::default()
     };
@@ -292,20 +294,19 @@ pub(crate) fn decode<'a>(input: &mut Input<'a>) -> Option<Decoded<'a>> {
     })
 }
 
-fn decode_headers<'a>(input: &mut Input<'a>) -> Option<Headers<'a>> {
+#[inline(never)]
+fn decode_headers(mut input: Input<'_>) -> Option<(Headers<'_>, Input<'_>)> {
     let count = input.length()?;
     if count == 0 || count > HEADERS_MAX {
         return None;
     }
-    let start = *input;
+    let start = input.rest();
     for _ in 0..count {
-        decode_header(input)?;
+        decode_header(&mut input)?;
     }
-    let length = start.rest().len().checked_sub(input.rest().len())?;
-    Some(Headers {
-        count,
-        bytes: start.rest().get(..length)?,
-    })
+    let length = start.len().checked_sub(input.rest().len())?;
+    let bytes = start.get(..length)?;
+    Some((Headers { count, bytes }, input))
 }
 
 fn decode_header<'a>(input: &mut Input<'a>) -> Option<Header<'a>> {

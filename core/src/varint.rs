@@ -60,29 +60,10 @@ impl<'a> Input<'a> {
         if first < 0x80 {
             return Some(u64::from(first));
         }
-        self.long_number(first)
-    }
-
-    #[inline(never)]
-    fn long_number(&mut self, first: u8) -> Option<u64> {
-        let mut number = u64::from(first & 0x7f);
-        let mut shift = 7_u32;
-        loop {
-            let byte = self.byte()?;
-            let part = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit.
-            if shift == 63 && part > 1 {
-                return None;
-            }
-            number |= part.checked_shl(shift)?;
-            if byte < 0x80 {
-                return Some(number);
-            }
-            shift = shift.saturating_add(7);
-            if shift > 63 {
-                return None;
-            }
-        }
+        // By value, so that the cursor of a hot loop can stay in registers.
+        let (number, rest) = long_number(first, *self)?;
+        *self = rest;
+        Some(number)
     }
 
     #[inline]
@@ -110,6 +91,29 @@ impl<'a> Input<'a> {
 
     pub(crate) fn u128(&mut self) -> Option<u128> {
         Some(u128::from_le_bytes(self.bytes(16)?.try_into().ok()?))
+    }
+}
+
+/// A number of several bytes, behind its first.
+#[inline(never)]
+fn long_number(first: u8, mut input: Input<'_>) -> Option<(u64, Input<'_>)> {
+    let mut number = u64::from(first & 0x7f);
+    let mut shift = 7_u32;
+    loop {
+        let byte = input.byte()?;
+        let part = u64::from(byte & 0x7f);
+        // The tenth byte has room for one bit.
+        if shift == 63 && part > 1 {
+            return None;
+        }
+        number |= part.checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some((number, input));
+        }
+        shift = shift.saturating_add(7);
+        if shift > 63 {
+            return None;
+        }
     }
 }
 

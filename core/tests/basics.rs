@@ -35,7 +35,7 @@ type Row = (u32, u64, Option<Vec<u8>>, Option<Vec<u8>>);
 fn all(reader: &mut Reader) -> Vec<Row> {
     let mut out = Vec::new();
     while reader
-        .read_with(7, |r| {
+        .read_with(7, |r: edgelog_core::RecordView<'_>| {
             out.push((
                 r.partition,
                 r.offset,

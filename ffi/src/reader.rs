@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
-use edgelog_core::{Reader, ReaderControl, Wait};
+use edgelog_core::{Reader, ReaderControl, RecordView, Sink, Wait};
 
 use crate::error::edgelog_error;
 use crate::failure::{invalid, Failure};
@@ -354,15 +354,13 @@ impl Reading {
             reader, headers, ..
         } = self;
         headers.clear();
-        let mut count = 0_u32;
-        reader.read_with(array.capacity as usize, |view| {
-            if count < array.capacity {
-                let shown = record::show(&view, headers);
-                // SAFETY: below capacity, so a place of the caller's array.
-                unsafe { tagged::give_sized(array.at(count), array.record_size, shown) };
-                count = count.saturating_add(1);
-            }
-        })?;
+        let filling = Filling {
+            array,
+            headers,
+            count: 0,
+        };
+        let given = reader.read_with(array.capacity as usize, filling)?;
+        let count = u32::try_from(given).unwrap_or(array.capacity);
         if !headers.is_empty() {
             for index in 0..count {
                 // SAFETY: filled above.
@@ -370,5 +368,29 @@ impl Reading {
             }
         }
         Ok(count)
+    }
+}
+
+/// The caller's array while it is filled.
+struct Filling<'a> {
+    array: &'a Array,
+    headers: &'a mut Vec<edgelog_header>,
+    count: u32,
+}
+
+impl Sink for Filling<'_> {
+    #[inline(always)]
+    fn record(&mut self, view: RecordView<'_>) {
+        let Filling {
+            array,
+            headers,
+            count,
+        } = self;
+        if *count < array.capacity {
+            let at = array.at(*count);
+            // SAFETY: below capacity, so a place of the caller's array.
+            unsafe { tagged::give_each(at, array.record_size, || record::show(&view, headers)) };
+            *count = count.wrapping_add(1);
+        }
     }
 }

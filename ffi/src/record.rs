@@ -382,7 +382,7 @@ pub(crate) fn show(view: &core::RecordView<'_>, arena: &mut Vec<edgelog_header>)
     let (header_count, headers) = if view.headers.is_empty() {
         (0, edgelog_ptr::NULL)
     } else {
-        collect_headers(view, arena)
+        collect_headers(view.headers, arena)
     };
     // One expression of plain values, so that it goes straight to the caller's memory.
     edgelog_record {
@@ -405,11 +405,11 @@ pub(crate) fn show(view: &core::RecordView<'_>, arena: &mut Vec<edgelog_header>)
 /// Adds a record's headers to the arena; answers how many, and the index of the first.
 #[cold]
 fn collect_headers(
-    view: &core::RecordView<'_>,
+    headers: core::Headers<'_>,
     arena: &mut Vec<edgelog_header>,
 ) -> (u32, edgelog_ptr) {
     let first = arena.len();
-    arena.extend(view.headers.iter().map(|header| edgelog_header {
+    arena.extend(headers.iter().map(|header| edgelog_header {
         name: edgelog_bytes::of(header.name),
         value: edgelog_bytes::of(header.value),
     }));

@@ -88,17 +88,8 @@ pub(crate) unsafe fn give<T: Tagged>(at: *mut T, value: T) {
 
 /// # Safety
 /// `at` is aligned and points to `struct_size` writable bytes.
-#[inline(always)]
-pub(crate) unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: T) {
+unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: T) {
     let size = struct_size as usize;
-    if size == size_of::<T>() {
-        // SAFETY: as this function asks for. Of today's size, so without loops over bytes.
-        unsafe {
-            at.write(value);
-            at.cast::<u32>().write(struct_size);
-        }
-        return;
-    }
     let known = size.min(size_of::<T>());
     // SAFETY: both ends have `known` bytes, and what follows up to `size` is the caller's too.
     unsafe {
@@ -107,6 +98,23 @@ pub(crate) unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: 
             .add(known)
             .write_bytes(0, size.saturating_sub(known));
         at.cast::<u32>().write(struct_size);
+    }
+}
+
+/// Fills one of many outputs. What makes the value is called where it is written to, so that it
+/// need not be put together elsewhere first.
+///
+/// # Safety
+/// `at` is aligned and points to `struct_size` writable bytes.
+#[inline(always)]
+pub(crate) unsafe fn give_each<T: Tagged>(at: *mut T, struct_size: u32, make: impl FnOnce() -> T) {
+    // SAFETY: as this function asks for.
+    unsafe {
+        if struct_size as usize == size_of::<T>() {
+            at.write(make());
+        } else {
+            give_sized(at, struct_size, make());
+        }
     }
 }
 

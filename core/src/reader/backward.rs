@@ -1,13 +1,12 @@
 //! Towards older records: block by block of the index, each from its end.
 
 use super::cursor::{Cursor, Rest};
-use super::Reader;
+use super::{Reader, Sink};
 use crate::error::Result;
 use crate::frame::Records;
 use crate::names::SegmentName;
 use crate::options::Start;
 use crate::partition::View;
-use crate::record::RecordView;
 use crate::segment::scan::{self, Step};
 use crate::segment::Index;
 
@@ -33,14 +32,10 @@ impl Reader {
         })
     }
 
-    pub(super) fn read_backward(
-        &mut self,
-        max: usize,
-        each: &mut dyn FnMut(RecordView<'_>),
-    ) -> Result<usize> {
+    pub(super) fn read_backward(&mut self, max: usize, sink: &mut dyn Sink) -> Result<usize> {
         let mut ended = 0_usize;
         loop {
-            let given = self.take_backward(max, each);
+            let given = self.take_backward(max, sink);
             if given != 0 {
                 return Ok(given);
             }
@@ -55,7 +50,7 @@ impl Reader {
         }
     }
 
-    fn take_backward(&mut self, max: usize, each: &mut dyn FnMut(RecordView<'_>)) -> usize {
+    fn take_backward(&mut self, max: usize, sink: &mut dyn Sink) -> usize {
         let mut given = 0_usize;
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return 0;
@@ -81,7 +76,7 @@ impl Reader {
             cursor.from_ms = None;
             if self.options.key.is_none() || record.key == self.options.key.as_deref() {
                 cursor.given = Some(rest);
-                each(record);
+                sink.record(record);
                 given = given.saturating_add(1);
             }
         }

@@ -85,7 +85,7 @@ pub(super) struct Cursor {
     pub rest: Option<Rest>,
     /// Damage was met since the last record.
     pub damaged: bool,
-    /// The record that was given last: where it is.
+    /// The first record that the last read gave: where it is.
     pub given: Option<Rest>,
 }
 

@@ -1,7 +1,7 @@
 //! Towards newer records: frame by frame through the window, segment by segment.
 
 use super::cursor::{Cursor, Here, Pass, Rest};
-use super::Reader;
+use super::{Reader, Sink};
 use crate::error::{Error, Kind, Result};
 use crate::frame::{self, Frame, Parsed, Records};
 use crate::options::{OnGap, Start};
@@ -41,15 +41,11 @@ impl Reader {
         })
     }
 
-    pub(super) fn read_forward(
-        &mut self,
-        max: usize,
-        each: &mut impl FnMut(RecordView<'_>),
-    ) -> Result<usize> {
+    pub(super) fn read_forward(&mut self, max: usize, sink: &mut impl Sink) -> Result<usize> {
         let mut given = 0_usize;
         let mut ended = 0_usize;
         loop {
-            given = given.saturating_add(self.take(max.saturating_sub(given), given == 0, each)?);
+            given = given.saturating_add(self.take(max.saturating_sub(given), given == 0, sink)?);
             // Also when a record was put off, because what is missing before it is to be told.
             if given >= max || self.is_inside_frame() {
                 return Ok(given);
@@ -86,12 +82,7 @@ impl Reader {
 
     /// Gives the records that are left of the current frame.
     #[inline]
-    fn take(
-        &mut self,
-        max: usize,
-        may_stop: bool,
-        each: &mut impl FnMut(RecordView<'_>),
-    ) -> Result<usize> {
+    fn take(&mut self, max: usize, may_stop: bool, sink: &mut impl Sink) -> Result<usize> {
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(0);
         };
@@ -103,7 +94,7 @@ impl Reader {
         let bytes = bytes.get(..left).unwrap_or(&[]);
         let mut records = Records::resume(bytes, rest.next_offset, rest.time_ms, rest.time_trusted);
         let mut given = 0_usize;
-        let mut last = None;
+        let mut first = None;
         let is_plain = self.options.key.is_none();
         let left = loop {
             let here = Here {
@@ -139,17 +130,19 @@ impl Reader {
             }
             cursor.offset = record.offset.saturating_add(1);
             if is_plain || record.key == self.options.key.as_deref() {
-                last = Some(here);
-                each(record);
+                if given == 0 {
+                    first = Some(here);
+                }
+                sink.record(record);
                 given = given.saturating_add(1);
             }
         };
         cursor.rest = left.map(|here| rest.at(here));
-        cursor.given = last.map(|here| rest.at(here));
+        cursor.given = first.map(|here| rest.at(here));
         Ok(given)
     }
 
-    /// The record that was given last.
+    /// The record that a read for one record gave.
     pub(super) fn last_given(&self, partition: u32, offset: u64) -> Option<RecordView<'_>> {
         let cursor = self
             .cursors

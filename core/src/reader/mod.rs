@@ -24,6 +24,19 @@ use backward::Block;
 use cursor::{Cursor, Gaps};
 use std::sync::Arc;
 
+/// Takes records as a reader comes to them. A closure is one.
+pub trait Sink {
+    /// The next record, which lies in the reader's buffer.
+    fn record(&mut self, record: RecordView<'_>);
+}
+
+impl<F: FnMut(RecordView<'_>)> Sink for F {
+    #[inline]
+    fn record(&mut self, record: RecordView<'_>) {
+        self(record);
+    }
+}
+
 /// Reads a topic. One thread at a time; [`Reader::control`] reaches it from others. It keeps its
 /// log from being dropped, not from being closed.
 pub struct Reader {
@@ -99,17 +112,17 @@ impl Reader {
         self.control.check()
     }
 
-    /// Gives the next records, at most `max` of them, one by one to `each`; answers how many. 0 is
+    /// Gives the next records, at most `max` of them, one by one to `sink`; answers how many. 0 is
     /// the end for now. All that one call gives stays in place until the next call that takes the
     /// reader mutably.
-    pub fn read_with(&mut self, max: usize, mut each: impl FnMut(RecordView<'_>)) -> Result<usize> {
+    pub fn read_with(&mut self, max: usize, mut sink: impl Sink) -> Result<usize> {
         self.check()?;
         if max == 0 {
             return Ok(0);
         }
         match self.options.direction {
-            Direction::Forward => self.read_forward(max, &mut each),
-            Direction::Backward => self.read_backward(max, &mut each),
+            Direction::Forward => self.read_forward(max, &mut sink),
+            Direction::Backward => self.read_backward(max, &mut sink),
         }
     }
 
@@ -120,7 +133,9 @@ impl Reader {
     )]
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>> {
         let mut place = None;
-        self.read_with(1, |record| place = Some((record.partition, record.offset)))?;
+        self.read_with(1, |record: RecordView<'_>| {
+            place = Some((record.partition, record.offset))
+        })?;
         // What was given is in the buffer: taking it apart again is cheap and keeps this safe.
         Ok(place.and_then(|(partition, offset)| self.last_given(partition, offset)))
     }

@@ -84,7 +84,7 @@ fn partition(topic: &Topic, number: u32, out: &mut dyn Write) -> Result<()> {
         ..ReaderOptions::default()
     })?;
     loop {
-        let read = reader.read_with(RECORDS_AT_ONCE, |record| {
+        let read = reader.read_with(RECORDS_AT_ONCE, |record: RecordView<'_>| {
             line(out, &record_of(place("record"), &record));
         });
         match read {

@@ -149,7 +149,7 @@ fn timed_read(reader: &mut edgelog_core::Reader) -> Answer<(Took, u64, u64)> {
     let start = Clock::start();
     let (mut records, mut bytes) = (0, 0);
     loop {
-        let count = reader.read_with(READ_RECORDS, |record| {
+        let count = reader.read_with(READ_RECORDS, |record: edgelog_core::RecordView<'_>| {
             let key = record.key.map_or(0, <[u8]>::len);
             bytes += (key + record.value.map_or(0, <[u8]>::len)) as u64;
         })?;
