@@ -15,7 +15,7 @@ use crate::removal;
 use crate::report::{Damage, DamageKind, Report};
 use crate::segment::header::HEADER_BYTES_MAX;
 use crate::segment::{window, Header};
-use crate::sys::{wake, Lock, LockError, OpenHow};
+use crate::sys::{wake, Hold, Lock, LockError, OpenHow};
 use crate::topic::{self, Shared};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(crate) fn lock(context: &Context, options: &LogOptions) -> Result<Option<Box
     }
     let mut left_ms = options.lock_timeout_ms;
     loop {
-        match context.sys.lock(names::LOCK) {
+        match context.sys.lock(names::LOCK, Hold::Exclusive) {
             Ok(lock) => return Ok(Some(lock)),
             Err(LockError::Io(e)) => return Err(Error::io("the log cannot be locked", e)),
             Err(LockError::Held(process_id)) if left_ms == 0 => {

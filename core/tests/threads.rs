@@ -12,7 +12,7 @@
 mod support;
 
 use edgelog_core::sys::faulty::FaultySys;
-use edgelog_core::sys::{File, Lock, LockError, OpenHow, Sys};
+use edgelog_core::sys::{File, FileFacts, Hold, Lock, LockError, OpenHow, Sys};
 use edgelog_core::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -39,6 +39,9 @@ impl File for SlowFile {
     }
     fn size_bytes(&self) -> std::io::Result<u64> {
         self.0.size_bytes()
+    }
+    fn facts(&self) -> std::io::Result<FileFacts> {
+        self.0.facts()
     }
     fn truncate(&self, size_bytes: u64) -> std::io::Result<()> {
         self.0.truncate(size_bytes)
@@ -71,8 +74,8 @@ impl Sys for SlowSys {
     fn sync_dir(&self, path: &str) -> std::io::Result<()> {
         self.0.sync_dir(path)
     }
-    fn lock(&self, path: &str) -> std::result::Result<Box<dyn Lock>, LockError> {
-        self.0.lock(path)
+    fn lock(&self, path: &str, hold: Hold) -> std::result::Result<Box<dyn Lock>, LockError> {
+        self.0.lock(path, hold)
     }
     fn wall_ms(&self) -> u64 {
         self.0.wall_ms()

@@ -21,6 +21,7 @@ pub(super) struct Facts {
     pub(super) size_bytes: u64,
     pub(super) inode: u64,
     pub(super) is_file: bool,
+    pub(super) links: u64,
 }
 
 /// An open directory.
@@ -209,7 +210,7 @@ fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
     // C libraries answer EOVERFLOW to fstatat64 for a file touched after 2038; statx has room,
     // and kernels without it (before 4.11) do not reach 2038 anyway.
     let mut facts = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let mask = libc::STATX_SIZE | libc::STATX_INO | libc::STATX_TYPE;
+    let mask = libc::STATX_SIZE | libc::STATX_INO | libc::STATX_TYPE | libc::STATX_NLINK;
     // SAFETY: `path` is a C string and `facts` a statx buffer; both outlive the call.
     let answer = unsafe {
         libc::syscall(
@@ -228,6 +229,7 @@ fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
             size_bytes: facts.stx_size,
             inode: facts.stx_ino,
             is_file: u32::from(facts.stx_mode) & libc::S_IFMT == libc::S_IFREG,
+            links: u64::from(facts.stx_nlink),
         });
     }
     let error = io::Error::last_os_error();
@@ -253,7 +255,19 @@ fn plain_facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Fact
         size_bytes: u64::try_from(facts.st_size).unwrap_or(0),
         inode: facts.st_ino,
         is_file: facts.st_mode & libc::S_IFMT == libc::S_IFREG,
+        links: links_of(&facts),
     })
+}
+
+/// Its type differs from machine to machine.
+#[cfg(target_pointer_width = "32")]
+fn links_of(facts: &libc::stat64) -> u64 {
+    u64::from(facts.st_nlink)
+}
+
+#[cfg(not(target_pointer_width = "32"))]
+fn links_of(facts: &libc::stat64) -> u64 {
+    facts.st_nlink
 }
 
 /// A directory stream of the C library.

@@ -6,7 +6,7 @@
 //! `pid boot-id start-time`, in clear text, padded with spaces.
 
 use super::dir::{facts_of, retry, Dir};
-use super::{clock, fork, Lock, LockError};
+use super::{clock, fork, Hold, Lock, LockError, Region, REGIONS_MAX};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -145,14 +145,20 @@ enum Answer {
 }
 
 /// Locks without waiting; see [`super::Sys::lock`].
-pub(super) fn acquire(dir: &Arc<Dir>, path: &str, me: &Holder) -> Result<Box<dyn Lock>, LockError> {
-    acquire_from(Rung::Ofd, dir, path, me)
+pub(super) fn acquire(
+    dir: &Arc<Dir>,
+    path: &str,
+    hold: Hold,
+    me: &Holder,
+) -> Result<Box<dyn Lock>, LockError> {
+    acquire_from(Rung::Ofd, dir, path, hold, me)
 }
 
 fn acquire_from(
     first: Rung,
     dir: &Arc<Dir>,
     path: &str,
+    hold: Hold,
     me: &Holder,
 ) -> Result<Box<dyn Lock>, LockError> {
     for _ in 0..ATTEMPTS_MAX {
@@ -161,7 +167,7 @@ fn acquire_from(
         let mut rung = first;
         let answer = loop {
             let answer = match rung {
-                Rung::Ofd => ofd(&file, libc::F_WRLCK),
+                Rung::Ofd => ofd(&file, kind_of(hold), HOLD_BYTES),
                 Rung::Flock => flock(&file, libc::LOCK_EX | libc::LOCK_NB),
                 Rung::PidFile => return PidFile::acquire(dir, path, me),
             };
@@ -226,22 +232,63 @@ const SYS_FCNTL: libc::c_long = libc::SYS_fcntl64;
 #[cfg(not(target_pointer_width = "32"))]
 const SYS_FCNTL: libc::c_long = libc::SYS_fcntl;
 
-/// Locks or unlocks the whole file by open file description. The call goes by number, because
+/// Bytes of a lock file, whether it has them or not: where they start, and how many.
+#[derive(Debug, Clone, Copy)]
+struct Bytes(i64, i64);
+
+/// Says how the log is held: every opener locks it, shared or alone.
+const HOLD_BYTES: Bytes = Bytes(0, 1);
+/// The first byte of the regions.
+const REGIONS_AT: i64 = 1;
+/// The first byte of those that say that a region is waited for.
+const WANTS_AT: i64 = 1 << 49;
+const _: () = assert!(REGIONS_AT + (REGIONS_MAX as i64) < WANTS_AT);
+
+fn bytes_of(region: Region, start: i64) -> Bytes {
+    match region {
+        Region::All => Bytes(start, REGIONS_MAX as i64),
+        Region::One(number) => {
+            let number = number.min(REGIONS_MAX.saturating_sub(1)) as i64;
+            Bytes(start.saturating_add(number), 1)
+        }
+    }
+}
+
+fn kind_of(hold: Hold) -> libc::c_int {
+    match hold {
+        Hold::Shared => libc::F_RDLCK,
+        Hold::Exclusive => libc::F_WRLCK,
+    }
+}
+
+/// Locks or unlocks bytes by open file description.
+fn ofd(file: &File, kind: libc::c_int, bytes: Bytes) -> io::Result<Answer> {
+    sort(ofd_call(file, libc::F_OFD_SETLK, kind, bytes).map(|_| 0))
+}
+
+/// One call about bytes; answers the kind of lock that it tells of. It goes by number, because
 /// the 32-bit fcntl of glibc takes this command's argument for the narrow `struct flock`.
-fn ofd(file: &File, kind: libc::c_int) -> io::Result<Answer> {
-    let range = Range {
+fn ofd_call(
+    file: &File,
+    command: libc::c_int,
+    kind: libc::c_int,
+    Bytes(start, length): Bytes,
+) -> io::Result<libc::c_int> {
+    let mut range = Range {
         kind: libc::c_short::try_from(kind).unwrap_or(0),
         whence: libc::c_short::try_from(libc::SEEK_SET).unwrap_or(0),
-        start: 0,
-        length: 0,
+        start,
+        length,
         pid: 0,
     };
-    sort(retry(|| {
+    retry(|| {
         let fd = file.as_raw_fd();
-        // SAFETY: the descriptor is open, and `range` is what the kernel reads for this command.
-        let answer = unsafe { libc::syscall(SYS_FCNTL, fd, libc::F_OFD_SETLK, &raw const range) };
+        // SAFETY: the descriptor is open, and `range` is what the kernel reads, and for one
+        // command writes.
+        let answer = unsafe { libc::syscall(SYS_FCNTL, fd, command, &raw mut range) };
         libc::c_int::try_from(answer).unwrap_or(-1)
-    }))
+    })?;
+    Ok(libc::c_int::from(range.kind))
 }
 
 fn flock(file: &File, operation: libc::c_int) -> io::Result<Answer> {
@@ -316,6 +363,34 @@ impl Lock for Held {
             Rung::PidFile => "file",
         }
     }
+
+    fn take(&self, region: Region) -> io::Result<bool> {
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        let answer = ofd(file, libc::F_WRLCK, bytes_of(region, REGIONS_AT))?;
+        Ok(matches!(answer, Answer::Given))
+    }
+
+    fn give(&self, region: Region) {
+        if let Some(file) = &self.file {
+            let _ = ofd(file, libc::F_UNLCK, bytes_of(region, REGIONS_AT));
+        }
+    }
+
+    fn want(&self, region: Region, wanted: bool) {
+        let kind = if wanted { libc::F_RDLCK } else { libc::F_UNLCK };
+        if let Some(file) = &self.file {
+            let _ = ofd(file, kind, bytes_of(region, WANTS_AT));
+        }
+    }
+
+    fn is_wanted(&self, region: Region) -> bool {
+        let Some(file) = &self.file else { return false };
+        let (command, kind) = (libc::F_OFD_GETLK, libc::F_WRLCK);
+        let found = ofd_call(file, command, kind, bytes_of(region, WANTS_AT));
+        found.is_ok_and(|kind| kind != libc::F_UNLCK)
+    }
 }
 
 impl Drop for Held {
@@ -331,7 +406,7 @@ impl Drop for Held {
         // By hand, because a child that was forked just now may keep the descriptor. Closing
         // does the rest, so an error does not matter.
         let _ = match self.rung {
-            Rung::Ofd => ofd(&file, libc::F_UNLCK),
+            Rung::Ofd => ofd(&file, libc::F_UNLCK, Bytes(0, 0)),
             _ => flock(&file, libc::LOCK_UN),
         };
         if let Some(slot) = self.slot {
@@ -426,6 +501,18 @@ fn patient_read(file: &File) -> Option<Holder> {
 impl Lock for PidFile {
     fn how(&self) -> &'static str {
         "file"
+    }
+
+    fn take(&self, _region: Region) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    fn give(&self, _region: Region) {}
+
+    fn want(&self, _region: Region, _wanted: bool) {}
+
+    fn is_wanted(&self, _region: Region) -> bool {
+        false
     }
 }
 

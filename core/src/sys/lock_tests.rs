@@ -23,7 +23,13 @@ impl Scratch {
     }
 
     fn lock(&self, rung: Rung) -> Result<Box<dyn Lock>, LockError> {
-        acquire_from(rung, &self.dir, "lock", &Holder::this_process())
+        acquire_from(
+            rung,
+            &self.dir,
+            "lock",
+            Hold::Exclusive,
+            &Holder::this_process(),
+        )
     }
 
     /// Who is said to hold the lock; `None` when it was free.
@@ -210,7 +216,7 @@ fn more_locks_than_slots_are_fine() {
     let scratch = Scratch::new();
     let me = Holder::this_process();
     let mut held: Vec<_> = (0..CHILD_CLOSES_MAX + 10)
-        .map(|index| acquire(&scratch.dir, &format!("lock{index}"), &me).unwrap())
+        .map(|index| acquire(&scratch.dir, &format!("lock{index}"), Hold::Exclusive, &me).unwrap())
         .collect();
     let code = exit_code_of_child(|| {
         held.clear();
@@ -219,7 +225,7 @@ fn more_locks_than_slots_are_fine() {
     assert_eq!(code, 0);
     let last = format!("lock{}", CHILD_CLOSES_MAX + 9);
     assert!(matches!(
-        acquire(&scratch.dir, &last, &me),
+        acquire(&scratch.dir, &last, Hold::Exclusive, &me),
         Err(LockError::Held(_))
     ));
 }

@@ -20,6 +20,7 @@ pub(crate) mod wake;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use files::Files;
 
@@ -36,6 +37,15 @@ pub enum OpenHow {
     Create,
 }
 
+/// What an open file tells of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts {
+    /// The size in bytes.
+    pub size_bytes: u64,
+    /// It has a name, this or another.
+    pub is_named: bool,
+}
+
 /// An open file. All methods may be called from any thread.
 pub trait File: Send + Sync {
     /// Reads at a place; may read less than asked for; 0 is the end of the file.
@@ -46,14 +56,58 @@ pub trait File: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
     /// The size in bytes.
     fn size_bytes(&self) -> io::Result<u64>;
+    /// The size in bytes, and whether the file still has a name.
+    fn facts(&self) -> io::Result<FileFacts>;
     /// Sets the size in bytes.
     fn truncate(&self, size_bytes: u64) -> io::Result<()>;
 }
 
-/// A lock that is held until it is dropped. A child made by fork drops it without unlocking.
+/// How a log as a whole is held for as long as it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Beside other shared holders, who take regions of it for each change.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// What a shared holder takes for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Region {
+    /// All that there is.
+    All,
+    /// Something with a number below [`REGIONS_MAX`].
+    One(u64),
+}
+
+/// Regions of a lock.
+pub const REGIONS_MAX: u64 = 1 << 48;
+
+/// The lock of a log, held until it is dropped. A child made by fork drops it without unlocking.
+///
+/// A shared holder's regions exclude those of other holders, not its own: two threads of one
+/// holder keep each other out by other means, and take a region once.
 pub trait Lock: Send + Sync {
-    /// The name of the way that locked: `ofd`, `flock` or `file`.
+    /// The name of the way that locks: `ofd`, `flock` or `file`.
     fn how(&self) -> &'static str;
+    /// Takes a region without waiting; false when another holder has a part of it.
+    fn take(&self, region: Region) -> io::Result<bool>;
+    /// Gives a region back.
+    fn give(&self, region: Region);
+    /// Says that this holder waits for a region, or that it no longer does. For those who keep
+    /// theirs for a while; a way to lock that cannot tell lets them find out by time.
+    fn want(&self, region: Region, wanted: bool);
+    /// Whether another holder says that it waits for a region.
+    fn is_wanted(&self, region: Region) -> bool;
+}
+
+/// Tells when something changes in a directory.
+pub trait Watch: Send + Sync {
+    /// Waits until a name or a file's content in the directory changed since the last wait, or
+    /// [`Watch::wake`] was called, or the time is over.
+    fn wait(&self, timeout: Option<Duration>);
+    /// Ends the wait under way, or else the next one. From any thread.
+    fn wake(&self);
 }
 
 /// Why a lock was not given.
@@ -91,9 +145,14 @@ pub trait Sys: Send + Sync {
     fn list(&self, path: &str) -> io::Result<Vec<String>>;
     /// Puts a directory's entries on the medium.
     fn sync_dir(&self, path: &str) -> io::Result<()>;
-    /// Locks a file exclusively without waiting, creating it when it is missing, and leaves the
-    /// holder's process id in it for others to name.
-    fn lock(&self, path: &str) -> Result<Box<dyn Lock>, LockError>;
+    /// Locks by a file without waiting, creating it when it is missing, and leaves the holder's
+    /// process id in it for others to name.
+    fn lock(&self, path: &str, hold: Hold) -> Result<Box<dyn Lock>, LockError>;
+    /// Watches a directory; fails where that cannot be done.
+    fn watch(&self, path: &str) -> io::Result<Box<dyn Watch>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Wall clock, milliseconds since 1970. Clocks before 1970 answer 0.
     fn wall_ms(&self) -> u64;

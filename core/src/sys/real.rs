@@ -2,7 +2,7 @@
 
 use super::dir::{facts_of, retry, Dir};
 use super::lock::Holder;
-use super::{clock, lock, random, File, Lock, LockError, OpenHow, Sys};
+use super::{clock, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -85,8 +85,13 @@ impl Sys for RealSys {
         self.dir()?.sync(path)
     }
 
-    fn lock(&self, path: &str) -> Result<Box<dyn Lock>, LockError> {
-        lock::acquire(&self.dir().map_err(LockError::Io)?, path, &self.holder)
+    fn lock(&self, path: &str, hold: Hold) -> Result<Box<dyn Lock>, LockError> {
+        lock::acquire(
+            &self.dir().map_err(LockError::Io)?,
+            path,
+            hold,
+            &self.holder,
+        )
     }
 
     #[inline]
@@ -145,6 +150,14 @@ impl File for RealFile {
 
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(facts_of(&self.file)?.size_bytes)
+    }
+
+    fn facts(&self) -> io::Result<FileFacts> {
+        let facts = facts_of(&self.file)?;
+        Ok(FileFacts {
+            size_bytes: facts.size_bytes,
+            is_named: facts.links != 0,
+        })
     }
 
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! What a machine in memory hands out: open files and held locks.
 
 use super::image::{os_error, InodeId};
+use super::locks::Locks;
 use super::{FaultySys, File, Lock};
+use crate::sys::{FileFacts, Region};
 use std::io;
 
 /// An open file.
@@ -41,6 +43,14 @@ impl File for Handle {
         Ok(self.sys.state().image.size(self.inode))
     }
 
+    fn facts(&self) -> io::Result<FileFacts> {
+        let state = self.sys.state();
+        Ok(FileFacts {
+            size_bytes: state.image.size(self.inode),
+            is_named: state.image.is_named(self.inode),
+        })
+    }
+
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
         self.check_writable(libc::EINVAL)?;
         self.sys.state().truncate(self, size_bytes)
@@ -57,21 +67,42 @@ impl Drop for Handle {
 pub(super) struct Locked {
     pub(super) sys: FaultySys,
     pub(super) inode: InodeId,
-    pub(super) locking: u64,
+    pub(super) holder: u64,
+}
+
+impl Locked {
+    /// The locks of its file; after a reboot they are others'.
+    fn locks<T>(&self, ask: impl FnOnce(&mut Locks, u64) -> T) -> Option<T> {
+        let mut state = self.sys.state();
+        let locks = state.locks.get_mut(&self.inode)?;
+        locks.knows(self.holder).then(|| ask(locks, self.holder))
+    }
 }
 
 impl Lock for Locked {
     fn how(&self) -> &'static str {
         "ofd"
     }
+
+    fn take(&self, region: Region) -> io::Result<bool> {
+        Ok(self.locks(|locks, holder| locks.take(holder, region)) == Some(true))
+    }
+
+    fn give(&self, region: Region) {
+        self.locks(|locks, holder| locks.give(holder, region));
+    }
+
+    fn want(&self, region: Region, wanted: bool) {
+        self.locks(|locks, holder| locks.want(holder, region, wanted));
+    }
+
+    fn is_wanted(&self, region: Region) -> bool {
+        self.locks(|locks, holder| locks.is_wanted(holder, region)) == Some(true)
+    }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        let mut state = self.sys.state();
-        // After a reboot the lock is another's, or nobody's.
-        if state.locks.get(&self.inode) == Some(&self.locking) {
-            state.locks.remove(&self.inode);
-        }
+        self.locks(Locks::leave);
     }
 }

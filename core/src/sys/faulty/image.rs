@@ -177,6 +177,14 @@ impl Image {
         }
     }
 
+    /// Whether any path leads to it.
+    pub(super) fn is_named(&self, id: InodeId) -> bool {
+        self.inodes.values().any(|inode| match inode {
+            Inode::Dir(names) => names.values().any(|named| *named == id),
+            Inode::File(_) => false,
+        })
+    }
+
     pub(super) fn is_dir(&self, id: InodeId) -> bool {
         matches!(self.inodes.get(&id), Some(Inode::Dir(_)))
     }

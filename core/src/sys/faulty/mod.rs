@@ -25,13 +25,14 @@ mod faults;
 mod handles;
 mod history;
 mod image;
+mod locks;
 mod state;
 
 pub use faults::{Counters, FullRules, Repeat};
 pub use history::Cut;
 pub use image::Image;
 
-use super::{File, Lock, LockError, OpenHow, Sys};
+use super::{File, Hold, Lock, LockError, OpenHow, Sys};
 use faults::Faults;
 use handles::{Handle, Locked};
 use history::{Change, History};
@@ -339,7 +340,7 @@ impl Sys for FaultySys {
         self.state().sync_dir(path)
     }
 
-    fn lock(&self, path: &str) -> Result<Box<dyn Lock>, LockError> {
+    fn lock(&self, path: &str, hold: Hold) -> Result<Box<dyn Lock>, LockError> {
         let mut state = self.state();
         let inode = match state.image.lookup(path) {
             Some(_) if state.faults.read_only => Err(os_error(libc::EROFS)),
@@ -347,16 +348,12 @@ impl Sys for FaultySys {
             None => state.create(path, false),
         };
         let inode = inode.map_err(LockError::Io)?;
-        if state.locks.contains_key(&inode) {
-            return Err(LockError::Held(std::process::id()));
-        }
-        state.lockings = state.lockings.wrapping_add(1);
-        let locking = state.lockings;
-        state.locks.insert(inode, locking);
+        let holder = state.locks.entry(inode).or_default().hold(hold);
+        let holder = holder.ok_or(LockError::Held(std::process::id()))?;
         Ok(Box::new(Locked {
             sys: self.clone(),
             inode,
-            locking,
+            holder,
         }))
     }
 

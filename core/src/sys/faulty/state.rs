@@ -5,6 +5,7 @@ use super::faults::{Counters, Faults};
 use super::handles::Handle;
 use super::history::{Change, History};
 use super::image::{os_error, Image, Inode, InodeId};
+use super::locks::Locks;
 use super::{OpenHow, BOOT_MS_AT_START, WALL_MS_AT_START};
 use std::collections::BTreeMap;
 use std::io;
@@ -15,9 +16,7 @@ pub(super) struct State {
     pub(super) next_inode: InodeId,
     /// How often each inode is open.
     pub(super) open: BTreeMap<InodeId, usize>,
-    /// Who holds each lock: a number of that locking.
-    pub(super) locks: BTreeMap<InodeId, u64>,
-    pub(super) lockings: u64,
+    pub(super) locks: BTreeMap<InodeId, Locks>,
     pub(super) faults: Faults,
     pub(super) counters: Counters,
     pub(super) wall_ms: u64,
@@ -34,7 +33,6 @@ impl State {
             image,
             open: BTreeMap::new(),
             locks: BTreeMap::new(),
-            lockings: 0,
             faults: Faults::default(),
             counters: Counters::default(),
             wall_ms: WALL_MS_AT_START,

@@ -383,7 +383,10 @@ fn a_read_only_medium_refuses_changes() {
     assert_eq!(errno(file.write_at(b"x", 0)), Some(libc::EROFS));
     assert_eq!(errno(sys.open("f", OpenHow::Write)), Some(libc::EROFS));
     assert_eq!(errno(sys.open("n", OpenHow::Create)), Some(libc::EROFS));
-    assert!(matches!(sys.lock("f"), Err(LockError::Io(_))));
+    assert!(matches!(
+        sys.lock("f", Hold::Exclusive),
+        Err(LockError::Io(_))
+    ));
     sys.open("f", OpenHow::Read).unwrap();
 }
 
@@ -428,16 +431,22 @@ fn a_file_without_a_name_can_still_be_used() {
 #[test]
 fn locks_exclude_until_dropped_or_rebooted() {
     let sys = FaultySys::new();
-    let held = sys.lock("lock").unwrap();
-    assert!(matches!(sys.clone().lock("lock"), Err(LockError::Held(_))));
+    let held = sys.lock("lock", Hold::Exclusive).unwrap();
+    assert!(matches!(
+        sys.clone().lock("lock", Hold::Exclusive),
+        Err(LockError::Held(_))
+    ));
     drop(held);
-    let before = sys.lock("lock").unwrap();
+    let before = sys.lock("lock", Hold::Exclusive).unwrap();
     sys.reboot();
-    let now = sys.lock("lock").unwrap();
+    let now = sys.lock("lock", Hold::Exclusive).unwrap();
     drop(before);
-    assert!(matches!(sys.lock("lock"), Err(LockError::Held(_))));
+    assert!(matches!(
+        sys.lock("lock", Hold::Exclusive),
+        Err(LockError::Held(_))
+    ));
     drop(now);
-    sys.lock("lock").unwrap();
+    sys.lock("lock", Hold::Exclusive).unwrap();
     assert_eq!(sys.operations(), 1);
 }
 
