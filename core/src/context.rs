@@ -2,13 +2,16 @@
 //! is still open.
 
 use crate::error::{Error, Kind, Result};
-use crate::options::{LogOptions, Mode};
+use crate::limits::BUSY_TIMEOUT_MS_DEFAULT;
+use crate::options::{Durability, LogOptions, Maintenance, Mode};
+use crate::peers::Peers;
 use crate::segment::header::ClockMark;
 use crate::sys::wake::Signal;
 use crate::sys::{fork, Files, Sys};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Wall clocks before this are a machine that does not know the time: 2025-01-01.
 const WALL_PLAUSIBLE_MS: u64 = 1_735_689_600_000;
@@ -18,12 +21,16 @@ pub(crate) struct Context {
     pub sys: Arc<dyn Sys>,
     pub files: Files,
     pub mode: Mode,
+    pub peers: Peers,
     /// Wakes the maintenance thread.
     pub signal: Signal,
     /// What all topics together may take; 0: no limit.
     pub log_bytes_max: u64,
     /// Bytes of all files of the log.
     pub used_bytes: Mutex<u64>,
+    /// Buffers may be kept between calls: nobody else writes, or a thread sees to it that they
+    /// go out in time.
+    pub may_keep_buffers: bool,
     fork_generation: u32,
     closed: AtomicBool,
     boot_id: u128,
@@ -39,13 +46,31 @@ impl Context {
             boot_id: sys.boot_id(),
             sys,
             mode: options.mode,
+            peers: Peers::new(options.mode == Mode::Shared, busy_timeout(options)),
             log_bytes_max: options.log_bytes_max.unwrap_or(0),
             signal: Signal::default(),
             used_bytes: Mutex::new(0),
+            may_keep_buffers: options.mode == Mode::Exclusive
+                || options.maintenance == Maintenance::Background,
             fork_generation: fork::generation(),
             closed: AtomicBool::new(false),
             clock: OnceLock::new(),
         }
+    }
+
+    /// The durability that an append gets. Where records cannot be kept back they are written.
+    #[inline]
+    pub(crate) fn given(&self, durability: Durability) -> Durability {
+        match durability {
+            Durability::Buffered if !self.may_keep_buffers => Durability::Written,
+            other => other,
+        }
+    }
+
+    /// Whether another process may have changed what this one knows.
+    #[inline]
+    pub(crate) fn others_write(&self) -> bool {
+        self.mode != Mode::Exclusive
     }
 
     /// Fails when the log was carried through a fork.
@@ -146,6 +171,14 @@ impl Context {
         let mut used = self.used_bytes.lock();
         *used = used.saturating_sub(bytes);
     }
+}
+
+fn busy_timeout(options: &LogOptions) -> Duration {
+    let ms = match options.busy_timeout_ms {
+        0 => BUSY_TIMEOUT_MS_DEFAULT,
+        ms => ms,
+    };
+    Duration::from_millis(u64::from(ms))
 }
 
 /// Whether a wall clock can be trusted.

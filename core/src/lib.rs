@@ -30,6 +30,7 @@ mod meta;
 mod names;
 mod options;
 mod partition;
+mod peers;
 mod reader;
 mod record;
 mod removal;
@@ -39,6 +40,7 @@ mod segment;
 mod stats;
 pub mod sys;
 mod topic;
+mod topics;
 mod varint;
 mod verify;
 

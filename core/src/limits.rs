@@ -54,3 +54,5 @@ pub const REPORT_ENTRIES_MAX: usize = 1_024;
 pub const POLL_MS: u64 = 20;
 /// Bytes read at once where whole files are scanned.
 pub const SCAN_BYTES: usize = 64 * 1024;
+/// Milliseconds that a change waits for another process's, unless said otherwise.
+pub const BUSY_TIMEOUT_MS_DEFAULT: u32 = 5_000;

@@ -9,14 +9,17 @@ use crate::limits::PARTITIONS_MAX;
 use crate::meta::{self, Meta};
 use crate::names::{self, Entry, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
-use crate::partition::recover::{Recovery, Repair};
+use crate::partition::recover::Recovery;
+use crate::partition::repair::Repair;
 use crate::partition::Partition;
+use crate::peers::region_of;
 use crate::removal;
 use crate::report::{Damage, DamageKind, Report};
 use crate::segment::header::HEADER_BYTES_MAX;
 use crate::segment::{window, Header};
-use crate::sys::{wake, Hold, Lock, LockError, OpenHow};
+use crate::sys::{wake, Hold, LockError, OpenHow};
 use crate::topic::{self, Shared};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Milliseconds between two tries to get the lock.
@@ -68,14 +71,19 @@ pub(crate) fn check_exists(context: &Context, options: &LogOptions) -> Result<()
 }
 
 /// Locks the log; read-only openers need no lock.
-pub(crate) fn lock(context: &Context, options: &LogOptions) -> Result<Option<Box<dyn Lock>>> {
-    if options.mode == Mode::ReadOnly {
-        return Ok(None);
-    }
+pub(crate) fn lock(context: &Context, options: &LogOptions) -> Result<()> {
+    let hold = match options.mode {
+        Mode::ReadOnly => return Ok(()),
+        Mode::Shared => Hold::Shared,
+        Mode::Exclusive => Hold::Exclusive,
+    };
     let mut left_ms = options.lock_timeout_ms;
     loop {
-        match context.sys.lock(names::LOCK, Hold::Exclusive) {
-            Ok(lock) => return Ok(Some(lock)),
+        match context.sys.lock(names::LOCK, hold) {
+            Ok(lock) => {
+                context.peers.set_lock(lock);
+                return Ok(());
+            }
             Err(LockError::Io(e)) => return Err(Error::io("the log cannot be locked", e)),
             Err(LockError::Held(process_id)) if left_ms == 0 => {
                 let text = match process_id {
@@ -106,6 +114,7 @@ struct Found {
 /// What opening collects: nothing is changed on the medium before all was looked at.
 struct Loading<'a> {
     context: &'a Arc<Context>,
+    may_repair: bool,
     report: Vec<Damage>,
     repairs: Vec<Repair>,
     /// Descriptions to be written anew.
@@ -116,9 +125,26 @@ struct Loading<'a> {
     next_number: u32,
 }
 
-/// Loads all topics, repairs what may be repaired, and starts the clock.
+/// Loads all topics, repairs what may be repaired, and starts the clock. Keeps other writers out
+/// meanwhile, and keeps them from nothing for longer than needed.
 pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loaded> {
-    let mut loading = Loading::new(context);
+    let may_repair = options.mode != Mode::ReadOnly;
+    let changing = match may_repair {
+        true => Some(context.peers.change()?),
+        false => None,
+    };
+    let loaded = load_alone(context, options, may_repair)?;
+    if may_repair {
+        for topic in &loaded.topics {
+            topic.partitions.iter().for_each(Partition::release);
+        }
+    }
+    drop(changing);
+    Ok(loaded)
+}
+
+fn load_alone(context: &Arc<Context>, options: &LogOptions, may_repair: bool) -> Result<Loaded> {
+    let mut loading = Loading::new(context, may_repair);
     loading.log_file()?;
     let mut loaded = Vec::new();
     let mut clocks = Vec::new();
@@ -146,7 +172,7 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
     if options.on_damage == OnDamage::Refuse {
         refuse(&loading.report)?;
     }
-    if options.mode != Mode::ReadOnly {
+    if may_repair {
         loading.repair()?;
     }
     let partitions = loaded.iter().flat_map(|topic| topic.partitions.iter());
@@ -167,9 +193,10 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
     })
 }
 
-/// Looks what topics a writer elsewhere has made and deleted since.
-pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>>) -> Result<()> {
-    let mut loading = Loading::new(context);
+/// Looks what topics other processes have made and deleted since; answers the number for the next
+/// new one.
+pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>>) -> Result<u32> {
+    let mut loading = Loading::new(context, false);
     let dirs = loading.topic_dirs()?;
     topics.retain(|topic| {
         let dir = &topic.shared.dir;
@@ -202,7 +229,7 @@ pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>
         }
     }
     topics.sort_by(|a, b| a.shared.name.cmp(&b.shared.name));
-    Ok(())
+    Ok(loading.next_number)
 }
 
 /// A topic that was just made.
@@ -223,12 +250,13 @@ pub(crate) fn new_topic(
         checkpoint,
         meta_bytes,
     };
-    recover_topic(context, found, &mut report, &mut repairs).map(Arc::new)
+    recover_topic(context, found, false, &mut report, &mut repairs).map(Arc::new)
 }
 
 fn recover_topic(
     context: &Arc<Context>,
     found: Found,
+    may_repair: bool,
     report: &mut Vec<Damage>,
     repairs: &mut Vec<Repair>,
 ) -> Result<topic::Inner> {
@@ -242,13 +270,19 @@ fn recover_topic(
         let names = found.names.iter().filter(of_partition).copied().collect();
         let marks = found.checkpoint.watermarks.get(number as usize).copied();
         let options = &found.options;
+        let known = VecDeque::new();
         let mut recovery = Recovery {
             context,
             topic: &shared,
             options,
+            may_repair,
+            known: &known,
             report,
             repairs,
         };
+        if may_repair {
+            context.peers.take(region_of(&shared.dir, number))?;
+        }
         let state = recovery.run(number, names, marks.unwrap_or_default())?;
         partitions.push(Partition::new(
             number,
@@ -262,9 +296,10 @@ fn recover_topic(
 }
 
 impl Loading<'_> {
-    fn new(context: &Arc<Context>) -> Loading<'_> {
+    fn new(context: &Arc<Context>, may_repair: bool) -> Loading<'_> {
         Loading {
             context,
+            may_repair,
             report: Vec::new(),
             repairs: Vec::new(),
             rewrites: Vec::new(),
@@ -418,7 +453,8 @@ impl Loading<'_> {
     }
 
     fn recover(&mut self, found: Found) -> Result<topic::Inner> {
-        recover_topic(self.context, found, &mut self.report, &mut self.repairs)
+        let (report, repairs) = (&mut self.report, &mut self.repairs);
+        recover_topic(self.context, found, self.may_repair, report, repairs)
     }
 
     fn meta_damage(&mut self, kind: DamageKind, topic: &str) {
@@ -430,7 +466,7 @@ impl Loading<'_> {
     fn repair(&mut self) -> Result<()> {
         let sys = &*self.context.sys;
         for repair in self.repairs.drain(..) {
-            let _ = apply(self.context, repair);
+            let _ = repair.apply(self.context);
         }
         for dir in self.leftovers.drain(..) {
             let _ = removal::remove(self.context, &dir, &mut false);
@@ -447,25 +483,6 @@ impl Loading<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn apply(context: &Context, repair: Repair) -> std::io::Result<()> {
-    match repair {
-        Repair::Remove(path) => {
-            context.files.forget(&path);
-            context.sys.unlink(&path)
-        }
-        Repair::Cut { path, bytes } => context.files.get(&path, OpenHow::Write)?.truncate(bytes),
-        Repair::Footer {
-            path,
-            position,
-            bytes,
-        } => {
-            let file = context.files.get(&path, OpenHow::Write)?;
-            // Half a footer would be damage.
-            window::write_full(&*file, &bytes, position).or_else(|_| file.truncate(position))
-        }
     }
 }
 

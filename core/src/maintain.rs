@@ -63,8 +63,16 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
         }
         let options = topic.shared.options();
         if options.max_age_ms != 0 {
+            let retained = match context.peers.try_change() {
+                Ok(None) => {
+                    sooner(Some(RETRY_MS));
+                    continue;
+                }
+                Ok(Some(_changing)) => log.retain(&topic),
+                Err(error) => Err(error),
+            };
             sooner(Some(AGE_LOOK_MS));
-            if let Err(error) = log.retain(&topic) {
+            if let Err(error) = retained {
                 first_error = first_error.or(Some(error));
             }
         }

@@ -9,8 +9,7 @@ use crate::limits::{
 /// Who else may use the log while it is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Any number of processes. Until several writers are supported, one writer and any number
-    /// of read-only openers.
+    /// Any number of processes read and write.
     #[default]
     Shared,
     /// This handle alone writes; others may open it read-only.
@@ -121,6 +120,9 @@ pub struct LogOptions {
     pub create: Create,
     /// How long to wait for another opener to go, in milliseconds.
     pub lock_timeout_ms: u32,
+    /// In shared mode, how long a change waits for the change of another process, in
+    /// milliseconds, before it answers `Busy`; 0 is the default.
+    pub busy_timeout_ms: u32,
     /// What all topics together may take on the medium, in bytes.
     pub log_bytes_max: Option<u64>,
 }

@@ -8,6 +8,7 @@ use crate::topic;
 impl Inner {
     /// Makes room for a new segment: by the topic's own limits, then by the log's.
     pub(crate) fn make_room(&self, topic: &topic::Inner, needed: u64) -> Result<()> {
+        self.see_all(topic)?;
         self.retain_by_age_and_count(topic)?;
         let options = topic.shared.options();
         if options.max_bytes != 0 && needed > options.max_bytes {
@@ -42,8 +43,33 @@ impl Inner {
         Ok(())
     }
 
+    /// Learns what other processes have added and removed: of the log where it has a limit, else
+    /// of the topic.
+    fn see_all(&self, topic: &topic::Inner) -> Result<()> {
+        if !self.context().others_write() {
+            return Ok(());
+        }
+        let see = |topic: &topic::Inner| {
+            let options = topic.shared.options();
+            let mut partitions = topic.partitions.iter();
+            partitions.try_for_each(|partition| partition.refresh_names(&options))
+        };
+        if self.context().log_bytes_max == 0 {
+            return see(topic);
+        }
+        self.topics.lock().refresh(self.context())?;
+        for topic in self.topics() {
+            match see(&topic) {
+                Err(e) if e.kind() == Kind::Deleted => {}
+                seen => seen?,
+            }
+        }
+        Ok(())
+    }
+
     /// Removes what is over the topic's limits.
     pub(crate) fn retain(&self, topic: &topic::Inner) -> Result<()> {
+        self.see_all(topic)?;
         self.retain_by_age_and_count(topic)?;
         let may_drop = topic.shared.options().when_full == WhenFull::DropOldest;
         while may_drop && topic.shared.is_over(0) && drop_oldest(std::iter::once(topic))? {}

@@ -1,10 +1,13 @@
 //! A topic: what its partitions share, and the handle an application holds.
 
+use crate::block;
 use crate::context::Context;
+use crate::describe::TopicBody;
 use crate::error::{Error, Kind, Result};
 use crate::frame::Place;
 use crate::log::Inner as Log;
-use crate::names::SegmentName;
+use crate::meta::{self, Meta};
+use crate::names::{self, SegmentName};
 use crate::options::{Durability, Mode, ReaderOptions, TopicOptions};
 use crate::partition::recover::Watermarks;
 use crate::partition::{Appended, Partition, Room};
@@ -130,6 +133,30 @@ impl Shared {
         })
     }
 
+    /// The options as the description says now. Another process may have changed them, or have
+    /// deleted the topic, and its directory's name may be another one's.
+    pub(crate) fn refresh_options(&self, context: &Context) -> Result<()> {
+        if !context.others_write() {
+            return self.check();
+        }
+        let sys = &*context.sys;
+        let read = meta::read(sys, block::Kind::Topic, &names::topic_file(&self.dir))?;
+        let body = match read {
+            Meta::Body(body, _) => TopicBody::decode(&body)?,
+            Meta::Missing | Meta::Damaged => None,
+        };
+        let is_other = body.as_ref().is_some_and(|body| body.uid != self.uid);
+        if is_other || sys.is_file(&names::deleted_file(&self.dir)) {
+            self.set_deleted();
+        }
+        self.check()?;
+        let options = body.and_then(|body| body.options.resolved().ok());
+        if let Some(options) = options.filter(|o| o.partitions == self.partitions) {
+            self.set_options(&options);
+        }
+        Ok(())
+    }
+
     pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {
         let what = || format!("the directory of topic '{}' cannot be synced", self.name);
         context
@@ -160,6 +187,14 @@ impl Inner {
             partitions,
             checkpoint,
             turn: AtomicU32::new(0),
+        }
+    }
+
+    /// New options, for the topic and all its partitions.
+    pub(crate) fn set_options(&self, options: &TopicOptions) {
+        self.shared.set_options(options);
+        for partition in &self.partitions {
+            partition.set_options(options);
         }
     }
 
@@ -266,7 +301,9 @@ impl Topic {
         append: impl Fn(Durability, Room) -> Result<Appended>,
     ) -> Result<Position> {
         let durability = durability.unwrap_or_else(|| self.inner.shared.durability());
+        let durability = self.log.context().given(durability);
         let mut room = Room::Check;
+        let mut _changing = None;
         loop {
             match append(durability, room)? {
                 Appended::At(offset) => {
@@ -276,6 +313,9 @@ impl Topic {
                     });
                 }
                 Appended::NeedsRoom(bytes) => {
+                    // What is buffered would keep the partition from those who have the log.
+                    partition.flush()?;
+                    _changing = Some(self.log.context().peers.change()?);
                     self.log.make_room(&self.inner, bytes)?;
                     room = Room::Made;
                 }
@@ -305,6 +345,7 @@ impl Topic {
     pub fn retain(&self) -> Result<()> {
         self.check()?;
         self.log.context().check_writable()?;
+        let _changing = self.log.context().peers.change()?;
         self.log.retain(&self.inner)
     }
 
@@ -317,6 +358,7 @@ impl Topic {
     /// The configuration in force.
     pub fn options(&self) -> Result<TopicOptions> {
         self.check()?;
+        self.inner.shared.refresh_options(self.log.context())?;
         Ok(self.inner.shared.options())
     }
 
@@ -339,7 +381,7 @@ impl Topic {
     pub fn partition_stats(&self, partition: u32) -> Result<PartitionStats> {
         self.check()?;
         let partition = self.inner.partition(partition)?;
-        partition.refresh(&self.inner.shared.options())?;
+        partition.refresh_names(&self.inner.shared.options())?;
         Ok(partition.stats())
     }
 
@@ -353,7 +395,7 @@ impl Topic {
     fn refresh(&self) -> Result<()> {
         let options = self.inner.shared.options();
         for partition in &self.inner.partitions {
-            partition.refresh(&options)?;
+            partition.refresh_names(&options)?;
         }
         Ok(())
     }

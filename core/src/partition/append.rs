@@ -1,6 +1,6 @@
 //! From a record to the file: admit, encode into the active segment, hand to the system.
 
-use super::{Limits, Partition, Sealed, State};
+use super::{Entered, Limits, Partition, Sealed, State};
 use crate::context::plausible;
 use crate::error::{Error, Kind, Result};
 use crate::frame::RECORDS_HEAD_BYTES_MAX;
@@ -11,8 +11,7 @@ use crate::record::{Record, Size};
 use crate::segment::writer::{Extent, Mark, Stamp};
 use crate::segment::Header;
 use crate::segment::Writer;
-use crate::sys::OpenHow;
-use parking_lot::MutexGuard;
+use crate::sys::{wake, OpenHow};
 use std::slice;
 
 /// Whether the topic's room is to be looked at before a new segment starts.
@@ -209,12 +208,19 @@ impl Partition {
         Ok(clock.run_ms / 1000)
     }
 
-    fn note_buffered(&self, mut state: MutexGuard<'_, State>) {
-        let waits = state
-            .active
-            .as_ref()
-            .is_some_and(|w| w.waiting_bytes() != 0);
-        if waits && state.buffered_since_ms.is_none() {
+    fn note_buffered(&self, mut state: Entered<'_>) {
+        if state.taken && self.context.peers.is_wanted(self.region) {
+            // Another process waits for its turn. What cannot be written now stays buffered, and
+            // whoever flushes is told.
+            let _ = self.write_out(&mut state, Extent::All);
+            let is_free = !state.has_new_records();
+            drop(state);
+            if is_free {
+                wake::let_others_run();
+            }
+            return;
+        }
+        if state.has_new_records() && state.buffered_since_ms.is_none() {
             state.buffered_since_ms = Some(self.context.sys.boot_ms());
             let linger_ms = state.limits.linger_ms;
             drop(state);
@@ -223,7 +229,7 @@ impl Partition {
     }
 
     /// There is more to read, and more to sync.
-    fn note_written(&self, state: &mut State) {
+    pub(super) fn note_written(&self, state: &mut State) {
         self.topic.waiters.notify();
         let interval_ms = state.limits.sync_interval_ms;
         if interval_ms != 0 && state.unsynced_since_ms.is_none() {
@@ -294,14 +300,10 @@ impl Partition {
 
     /// Writes out what is buffered.
     pub(crate) fn flush(&self) -> Result<()> {
-        let mut state = self.enter()?;
-        let waits = state
-            .active
-            .as_ref()
-            .is_some_and(|w| w.waiting_bytes() != 0);
-        if !waits || !state.has_new_records() {
+        if !self.look()?.has_new_records() {
             return Ok(());
         }
+        let mut state = self.enter()?;
         self.write_out(&mut state, Extent::All)
     }
 
@@ -320,6 +322,9 @@ impl Partition {
     /// Writes out what has been buffered for long enough; answers when the next is due, in
     /// milliseconds from now.
     pub(crate) fn flush_due(&self) -> Result<Option<u64>> {
+        if self.look()?.buffered_since_ms.is_none() {
+            return Ok(None);
+        }
         let mut state = self.enter()?;
         let Some(since_ms) = state.buffered_since_ms else {
             return Ok(None);

@@ -6,7 +6,8 @@
 //! - [`append`]: records into the active segment; when it is full, the next one.
 //! - [`sync`]: onto the medium; callers that want it at the same moment share one sync.
 //! - [`recover`]: the state from the files, and what is to be repaired.
-//! - [`refresh`]: what a writer elsewhere has appended since.
+//! - [`repair`]: what is put right.
+//! - [`refresh`]: what other processes have done since.
 //! - [`retain`]: the oldest segments go.
 //! - [`locate`]: where a reader finds an offset or a time.
 
@@ -14,6 +15,7 @@ mod append;
 mod locate;
 pub(crate) mod recover;
 mod refresh;
+pub(crate) mod repair;
 mod retain;
 mod sync;
 
@@ -24,13 +26,16 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
+use crate::peers::region_of;
 use crate::segment::header::ClockMark;
 use crate::segment::{Summary, Writer};
 use crate::stats::{PartitionStats, TopicStats};
+use crate::sys::Region;
 use crate::topic::Shared;
 use parking_lot::{Mutex, MutexGuard};
 use recover::Watermarks;
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use sync::SyncGate;
 
@@ -90,6 +95,9 @@ pub(crate) struct State {
     new_name_from: Option<u64>,
     /// A sync failed.
     poisoned: bool,
+    /// The partition's region of the log's lock is this log's: for a change, and on while records
+    /// are buffered.
+    taken: bool,
     /// No change may come in any more: closed, deleted, poisoned, or open for reading only.
     barred: bool,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
@@ -155,11 +163,50 @@ impl State {
     }
 }
 
+/// A change under way. At its end the partition is the other processes' again, unless records
+/// stay buffered: their offsets are given out, so nobody else may write before they are.
+pub(crate) struct Entered<'a> {
+    state: MutexGuard<'a, State>,
+    partition: &'a Partition,
+}
+
+impl Deref for Entered<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Entered<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Entered<'_> {
+    /// From here on no change comes in.
+    pub(crate) fn bar(&mut self) {
+        self.state.barred = true;
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.state.taken && !self.state.has_new_records() {
+            self.state.taken = false;
+            self.partition.context.peers.give(self.partition.region);
+        }
+    }
+}
+
 /// A partition of an open topic.
 pub(crate) struct Partition {
     pub number: u32,
     context: Arc<Context>,
     topic: Arc<Shared>,
+    /// What a change takes of the log's lock.
+    region: Region,
     state: Mutex<State>,
     sync: SyncGate,
 }
@@ -177,15 +224,63 @@ impl Partition {
         Partition {
             number,
             context,
+            region: region_of(&topic.dir, number),
             topic,
             state: Mutex::new(state),
             sync,
         }
     }
 
-    /// The way in for every change: the lock, and whatever makes a change impossible.
+    /// The way in for every change: the locks, between threads and between processes, what other
+    /// processes wrote, and whatever makes a change impossible.
     #[inline]
-    fn enter(&self) -> Result<MutexGuard<'_, State>> {
+    fn enter(&self) -> Result<Entered<'_>> {
+        let state = self.look()?;
+        if state.taken || !self.context.peers.are_shared() {
+            return Ok(Entered {
+                state,
+                partition: self,
+            });
+        }
+        drop(state);
+        self.enter_among_peers()
+    }
+
+    /// Waits for other processes with nothing locked, so that readers here go on.
+    #[inline(never)]
+    fn enter_among_peers(&self) -> Result<Entered<'_>> {
+        let mut patience = self.context.peers.patience(self.region);
+        loop {
+            if let Some(mut entered) = self.occupy()? {
+                if entered.barred {
+                    return Err(self.why_barred(&entered));
+                }
+                self.catch_up(&mut entered)?;
+                return Ok(entered);
+            }
+            patience.wait()?;
+        }
+    }
+
+    /// Takes the partition as it is; `None` while another process has it.
+    fn occupy(&self) -> Result<Option<Entered<'_>>> {
+        self.context.check_fork()?;
+        let mut state = self.state.lock();
+        if !state.taken && self.context.peers.are_shared() {
+            if !self.context.peers.try_take(self.region)? {
+                return Ok(None);
+            }
+            state.taken = true;
+        }
+        Ok(Some(Entered {
+            state,
+            partition: self,
+        }))
+    }
+
+    /// The state, for what is no change of the files.
+    #[inline]
+    fn look(&self) -> Result<MutexGuard<'_, State>> {
         // In a forked child the lock may be held for ever by a thread that is not there.
         self.context.check_fork()?;
         let state = self.state.lock();
@@ -193,6 +288,22 @@ impl Partition {
             return Err(self.why_barred(&state));
         }
         Ok(state)
+    }
+
+    /// Gives the region back that was taken to load the partition.
+    pub(crate) fn release(&self) {
+        self.context.peers.give(self.region);
+    }
+
+    /// Takes the partition for its deletion, whatever state it is in.
+    pub(crate) fn seize(&self) -> Result<Entered<'_>> {
+        let mut patience = self.context.peers.patience(self.region);
+        loop {
+            match self.occupy()? {
+                Some(entered) => return Ok(entered),
+                None => patience.wait()?,
+            }
+        }
     }
 
     /// From here on no change comes in: the log was closed, or the topic deleted.

@@ -1,12 +1,13 @@
 //! The state of a partition from its files. Looking changes nothing: what is to be repaired is
 //! answered as a list, so that an opener who refuses damage has touched nothing.
 
+use super::repair::Repair;
 use super::{Counters, Limits, Sealed, State};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::limits::SCAN_BYTES;
 use crate::names::SegmentName;
-use crate::options::TopicOptions;
+use crate::options::{Mode, TopicOptions};
 use crate::report::{Damage, DamageKind};
 use crate::segment::fold::Hole;
 use crate::segment::header::{header_bytes, ClockMark, NoHeader, HEADER_BYTES_MAX};
@@ -15,21 +16,6 @@ use crate::sys::{File, OpenHow};
 use crate::topic::Shared;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Something to be put right before the log is written to.
-#[derive(Debug, Clone)]
-pub(crate) enum Repair {
-    /// A file that never became a segment, or that another one replaces.
-    Remove(String),
-    /// A torn tail is cut.
-    Cut { path: String, bytes: u64 },
-    /// A sealed segment gets its footer.
-    Footer {
-        path: String,
-        position: u64,
-        bytes: Vec<u8>,
-    },
-}
 
 /// What a checkpoint knows of a partition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +29,10 @@ pub(crate) struct Recovery<'a> {
     pub context: &'a Context,
     pub topic: &'a Shared,
     pub options: &'a TopicOptions,
+    /// Repairs will be made: nobody else writes.
+    pub may_repair: bool,
+    /// Sealed segments that were looked at before and have not changed since.
+    pub known: &'a VecDeque<Sealed>,
     pub report: &'a mut Vec<Damage>,
     pub repairs: &'a mut Vec<Repair>,
 }
@@ -182,7 +172,8 @@ impl Recovery<'_> {
             },
             new_name_from: (!survived && checkpoint.durable < next_offset).then_some(0),
             poisoned: false,
-            barred: !self.is_writable(),
+            taken: false,
+            barred: self.context.mode == Mode::ReadOnly,
             clock,
             limits: Limits::of(self.options),
             buffered_since_ms: None,
@@ -228,6 +219,27 @@ impl Recovery<'_> {
                 .in_partition(name.partition)
                 .in_segment(name.base)
         };
+        let place = self.topic.place(&name);
+        let start = header_bytes(&self.topic.name);
+        let of_footer = |summary: Summary, size: u64| {
+            let mut fold = Fold::new(place, ClockMark::default(), start, 0);
+            fold.summary = summary;
+            fold.end = size;
+            Looked {
+                name,
+                size,
+                header: None,
+                stillborn: false,
+                fold,
+                footer: true,
+                torn: 0,
+                holes: Vec::new(),
+            }
+        };
+        let at = self.known.partition_point(|known| known.name < name);
+        if let Some(known) = self.known.get(at).filter(|known| known.name == name) {
+            return Ok(of_footer(known.summary, known.bytes));
+        }
         let path = name.path(&self.topic.dir);
         let file = self
             .context
@@ -236,25 +248,11 @@ impl Recovery<'_> {
             .map_err(|e| fail("the segment cannot be opened", e))?;
         let unreadable = |e| fail("the segment cannot be read", e);
         let size = file.size_bytes().map_err(unreadable)?;
-        let place = self.topic.place(&name);
-        let start = header_bytes(&self.topic.name);
         let segment_bytes = self.options.segment_bytes.max(size);
         // The last one is folded in any case: only its frames tell of the boot that wrote them.
         if !is_last {
             if let Some(footer) = footer::read(&*file, size, &place).map_err(unreadable)? {
-                let mut fold = Fold::new(place, ClockMark::default(), start, 0);
-                fold.summary = footer.summary;
-                fold.end = size;
-                return Ok(Looked {
-                    name,
-                    size,
-                    header: None,
-                    stillborn: false,
-                    fold,
-                    footer: true,
-                    torn: 0,
-                    holes: Vec::new(),
-                });
+                return Ok(of_footer(footer.summary, size));
             }
         }
         let header = self.header(&file, &name)?;
@@ -370,7 +368,7 @@ impl Recovery<'_> {
             let next_offset = looked.fold.summary.next_offset;
             let (kind, name) = (DamageKind::Footer, &looked.name);
             self.damage(kind, name, first, 0, next_offset, next_offset);
-            if self.is_writable() {
+            if self.may_repair {
                 bytes = bytes.saturating_add(footer.len() as u64);
             }
             let nonsense = looked.header.is_none() && looked.fold.summary.records == 0;
@@ -394,10 +392,6 @@ impl Recovery<'_> {
             summary: looked.fold.summary,
             bytes,
         }
-    }
-
-    fn is_writable(&self) -> bool {
-        self.context.mode != crate::options::Mode::ReadOnly
     }
 
     /// Reports what is wrong with a segment; answers how many bytes that are.

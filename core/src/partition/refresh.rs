@@ -1,87 +1,177 @@
-//! What a writer elsewhere has done since the last look: new frames, new segments, segments that
-//! went. Folds it into the state.
+//! What other processes have done since the last look: new frames, new segments, segments that
+//! went. Folds it into the state: without the lock as far as it can be seen, or before a change,
+//! under the lock, all of it, and then what died in the middle is put right.
 
 use super::recover::{Recovery, Watermarks};
-use super::{Partition, Sealed, State};
+use super::{Limits, Partition, Sealed, State};
 use crate::error::Result;
 use crate::limits::SCAN_BYTES;
 use crate::names::{self, Entry, SegmentName};
-use crate::options::{Mode, TopicOptions};
+use crate::options::TopicOptions;
 use crate::segment::Window;
-use crate::sys::OpenHow;
+use crate::sys::{File, OpenHow};
+use std::sync::Arc;
+
+/// Whether the region of the partition is taken: nobody else writes now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Locked {
+    Yes,
+    No,
+}
+
+/// What became of a look at the active segment.
+enum Seen {
+    /// Nothing new.
+    Same,
+    /// More in it.
+    Grown,
+    /// It ended, or there was none: another one may have been begun.
+    Ended,
+    /// It is not what it was: all has to be looked at again.
+    Other,
+}
 
 impl Partition {
-    /// Looks for news; answers whether there were any. Free where this handle alone writes.
+    /// Looks for news; answers whether there were any. Free where this handle alone writes, and
+    /// while it keeps the others out.
     pub(crate) fn refresh(&self, options: &TopicOptions) -> Result<bool> {
-        if self.context.mode != Mode::ReadOnly {
+        if !self.context.others_write() {
             return Ok(false);
         }
-        let before = self.bounds();
-        if !self.refresh_active()? {
-            self.refresh_names(options)?;
+        let mut state = self.state.lock();
+        if state.taken {
+            return Ok(false);
         }
-        Ok(self.bounds() != before)
+        let before = bounds(&state);
+        match self.see_active(&mut state, Locked::No)? {
+            Seen::Same | Seen::Grown => {}
+            seen => self.see_names(&mut state, options, &seen, Locked::No)?,
+        }
+        Ok(bounds(&state) != before)
     }
 
-    /// Folds on in the active segment; false when it brought nothing, because there is nothing or
-    /// because the writer went on to another segment.
-    fn refresh_active(&self) -> Result<bool> {
-        let mut state = self.state.lock();
-        let Some(writer) = &mut state.active else {
-            return Ok(false);
-        };
-        if writer.written() == 0 {
-            return Ok(false);
+    /// Looks what segments there are now.
+    pub(crate) fn refresh_names(&self, options: &TopicOptions) -> Result<()> {
+        if !self.context.others_write() {
+            return Ok(());
         }
+        let mut state = self.state.lock();
+        if state.taken {
+            return Ok(());
+        }
+        let seen = self.see_active(&mut state, Locked::No)?;
+        self.see_names(&mut state, options, &seen, Locked::No)
+    }
+
+    /// Before a change, with the region taken: afterwards the state is what the files say, and
+    /// they can be appended to.
+    pub(super) fn catch_up(&self, state: &mut State) -> Result<()> {
+        match self.see_active(state, Locked::Yes)? {
+            Seen::Same | Seen::Grown => Ok(()),
+            seen => {
+                self.topic.refresh_options(&self.context)?;
+                let options = self.topic.options();
+                state.limits = Limits::of(&options);
+                self.see_names(state, &options, &seen, Locked::Yes)
+            }
+        }
+    }
+
+    /// Folds on in the active segment.
+    fn see_active(&self, state: &mut State, locked: Locked) -> Result<Seen> {
+        let Some(writer) = state.active.as_mut().filter(|_| state.created) else {
+            return Ok(Seen::Ended);
+        };
         let name = writer.name;
         let fail = |e| self.io_error("the segment cannot be read", name, e);
-        let file = match self.context.files.get(&writer.path, OpenHow::Read) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        let how = match locked {
+            Locked::Yes => OpenHow::Write,
+            Locked::No => OpenHow::Read,
+        };
+        let file = match self.context.files.get(&writer.path, how) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Seen::Other),
             other => other.map_err(fail)?,
         };
-        let size = file.size_bytes().map_err(fail)?;
-        if size <= writer.written() {
-            return Ok(false);
+        let facts = file.facts().map_err(fail)?;
+        if !facts.is_named {
+            self.context.files.forget(&writer.path);
+            return Ok(Seen::Other);
         }
+        if writer.written() == 0 {
+            // Empty at the last look: what is in it now may be its header, or not yet.
+            let is_born = facts.size_bytes > self.first_position();
+            return Ok(match locked {
+                Locked::No if !is_born => Seen::Same,
+                _ => Seen::Other,
+            });
+        }
+        if facts.size_bytes <= writer.written() {
+            let is_shorter = facts.size_bytes < writer.written();
+            return Ok(match locked {
+                Locked::Yes if is_shorter => Seen::Other,
+                _ => Seen::Same,
+            });
+        }
+        self.fold_on(state, file, facts.size_bytes, locked)
+            .map_err(fail)
+    }
+
+    /// Folds what the active segment's file holds behind what is known.
+    fn fold_on(
+        &self,
+        state: &mut State,
+        file: Arc<dyn File>,
+        size: u64,
+        locked: Locked,
+    ) -> std::io::Result<Seen> {
+        let Some(writer) = &mut state.active else {
+            return Ok(Seen::Ended);
+        };
         let mut fold = writer.to_fold();
         let before = fold.end;
         let mut window = Window::new(SCAN_BYTES);
-        window.set_file(file);
-        fold.run(&mut window, size, &mut |_| ()).map_err(fail)?;
+        window.set_file(file.clone());
+        let torn = fold.run(&mut window, size, &mut |_| ())?;
         let grown = fold.end.saturating_sub(before);
         let sealed = fold.sealed && fold.end == size;
+        if fold.clock.boot_id != 0 {
+            state.clock = fold.clock;
+        }
         writer.take_fold(fold);
-        if sealed {
-            let summary = writer.summary;
-            state.active = None;
+        self.topic.add_used(grown);
+        self.context.add_used(grown);
+        if torn != 0 && locked == Locked::Yes {
+            // Whoever wrote this died of it: nobody else writes now.
+            let _ = file.truncate(writer.written());
+            let damaged = &mut state.counters.damaged_bytes;
+            *damaged = damaged.saturating_add(torn);
+        }
+        if grown != 0 {
+            self.note_written(state);
+        }
+        if !sealed {
+            return Ok(if grown == 0 { Seen::Same } else { Seen::Grown });
+        }
+        if let Some(writer) = state.active.take() {
             state.created = false;
-            state.next_offset = summary.next_offset;
+            state.next_offset = writer.summary.next_offset;
             state.sealed.push_back(Sealed {
-                name,
-                summary,
+                name: writer.name,
+                summary: writer.summary,
                 bytes: size,
             });
         }
-        drop(state);
-        self.topic.add_used(grown);
-        self.context.add_used(grown);
-        Ok(grown != 0 && !sealed)
+        Ok(Seen::Ended)
     }
 
-    /// Whether the active segment's file, empty at the last look, has something in it now.
-    fn is_born(&self, state: &State) -> bool {
-        let unborn = state.active.as_ref().filter(|writer| writer.written() == 0);
-        unborn.is_some_and(|writer| {
-            let size = self.context.sys.size_bytes(&writer.path).unwrap_or(0);
-            size > self.first_position()
-        })
-    }
-
-    /// Compares the names in the directory with the state, and folds anew where they differ.
-    pub(crate) fn refresh_names(&self, options: &TopicOptions) -> Result<()> {
-        if self.context.mode != Mode::ReadOnly {
-            return Ok(());
-        }
+    /// Compares the names in the directory with the state, and looks at those that are new.
+    fn see_names(
+        &self,
+        state: &mut State,
+        options: &TopicOptions,
+        seen: &Seen,
+        locked: Locked,
+    ) -> Result<()> {
         let mut found: Vec<SegmentName> = Vec::new();
         for name in self.topic.list(&self.context)? {
             if let Entry::Segment(segment) = names::entry(&name) {
@@ -91,39 +181,90 @@ impl Partition {
             }
         }
         found.sort_unstable();
-        let mut state = self.state.lock();
-        let mut known: Vec<SegmentName> = state.sealed.iter().map(|s| s.name).collect();
-        known.extend(state.active.iter().map(|writer| writer.name));
-        known.sort_unstable();
-        if known == found && !self.is_born(&state) {
+        if !matches!(seen, Seen::Other) && self.only_fewer(state, &found) {
             return Ok(());
         }
+        self.see_anew(state, options, found, locked)
+    }
+
+    /// Forgets the sealed segments that went, when that is all that happened.
+    fn only_fewer(&self, state: &mut State, found: &[SegmentName]) -> bool {
+        let is_there = |name: &SegmentName| found.binary_search(name).is_ok();
+        let active = state.active.as_ref().filter(|_| state.created);
+        if active.is_some_and(|writer| !is_there(&writer.name)) {
+            return false;
+        }
+        let kept = state.sealed.iter().filter(|sealed| is_there(&sealed.name));
+        let known = kept.count().saturating_add(usize::from(active.is_some()));
+        if known != found.len() {
+            return false;
+        }
         let before = state.bytes();
-        let mut report = Vec::new();
-        let mut repairs = Vec::new();
+        state.sealed.retain(|sealed| is_there(&sealed.name));
+        let gone = before.saturating_sub(state.bytes());
+        self.topic.subtract_used(gone);
+        self.context.subtract_used(gone);
+        true
+    }
+
+    /// The state from the files: all of it but what never changes.
+    fn see_anew(
+        &self,
+        state: &mut State,
+        options: &TopicOptions,
+        found: Vec<SegmentName>,
+        locked: Locked,
+    ) -> Result<()> {
+        let before = state.bytes();
+        let known_end = state.written_offset();
+        let (mut report, mut repairs) = (Vec::new(), Vec::new());
         let mut recovery = Recovery {
             context: &self.context,
             topic: &self.topic,
             options,
+            may_repair: locked == Locked::Yes,
+            known: &state.sealed,
             report: &mut report,
             repairs: &mut repairs,
         };
-        let checkpoint = Watermarks {
-            next_offset: state.next_offset(),
-            durable: 0,
+        let marks = Watermarks {
+            next_offset: known_end,
+            durable: state.durable,
         };
-        let mut fresh = match recovery.run(self.number, found, checkpoint) {
+        let mut fresh = match recovery.run(self.number, found, marks) {
             Ok(fresh) => fresh,
             // A segment went while we looked: the next look sees the rest.
-            Err(e) if e.os_error() == Some(libc::ENOENT) => return Ok(()),
+            Err(e) if e.os_error() == Some(libc::ENOENT) && locked == Locked::No => return Ok(()),
             Err(e) => return Err(e),
         };
+        if locked == Locked::Yes {
+            for repair in repairs {
+                // What cannot be done now is found again.
+                let _ = repair.apply(&self.context);
+            }
+        }
         fresh.counters = state.counters;
+        fresh.taken = state.taken;
+        fresh.barred = state.barred;
+        fresh.poisoned = state.poisoned;
+        fresh.durable = fresh.durable.max(state.durable);
+        fresh.unsynced_since_ms = state.unsynced_since_ms;
+        if fresh.clock.boot_id == 0 {
+            fresh.clock = state.clock;
+        }
         *state = fresh;
         self.topic.subtract_used(before);
         self.context.subtract_used(before);
         self.topic.add_used(state.bytes());
         self.context.add_used(state.bytes());
+        if state.written_offset() != known_end {
+            self.note_written(state);
+        }
         Ok(())
     }
+}
+
+/// What a look can change: which offsets there are.
+fn bounds(state: &State) -> (u64, u64) {
+    (state.earliest_offset(), state.written_offset())
 }

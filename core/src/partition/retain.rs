@@ -26,7 +26,7 @@ impl State {
 impl Partition {
     /// The oldest sealed segment, if there is one.
     pub(crate) fn oldest(&self) -> Option<Oldest> {
-        let state = self.state.lock();
+        let state = self.look().ok()?;
         state.droppable().map(|segment| Oldest {
             order: (segment.summary.run_last_s, Reverse(state.bytes())),
             records: segment.summary.records,
@@ -35,7 +35,7 @@ impl Partition {
 
     /// Removes the oldest sealed segment; false when there is none.
     pub(crate) fn drop_oldest(&self) -> Result<bool> {
-        let mut state = self.state.lock();
+        let mut state = self.enter()?;
         self.drop_front(&mut state)
     }
 
@@ -47,17 +47,18 @@ impl Partition {
         let path = oldest.name.path(&self.topic.dir);
         self.context.files.forget(&path);
         match self.context.sys.unlink(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(self.io_error("the segment cannot be removed", oldest.name, e));
+            // Another process was faster.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(self.io_error("the segment cannot be removed", oldest.name, e)),
+            Ok(()) => {
+                let counters = &mut state.counters;
+                counters.dropped_records = counters
+                    .dropped_records
+                    .saturating_add(oldest.summary.records);
+                counters.dropped_bytes = counters.dropped_bytes.saturating_add(oldest.bytes);
             }
-            _ => {}
         }
         state.sealed.pop_front();
-        let counters = &mut state.counters;
-        counters.dropped_records = counters
-            .dropped_records
-            .saturating_add(oldest.summary.records);
-        counters.dropped_bytes = counters.dropped_bytes.saturating_add(oldest.bytes);
         self.topic.subtract_used(oldest.bytes);
         self.context.subtract_used(oldest.bytes);
         Ok(true)
@@ -84,17 +85,16 @@ impl Partition {
             return Ok(());
         }
         let run_ms = self.context.run_ms();
-        let mut state = self.state.lock();
-        while let Some(oldest) = state.droppable() {
+        let is_aged = |oldest: &Sealed| {
             // The last record came within the second that ends here.
-            let last_ms = oldest
-                .summary
-                .run_last_s
-                .saturating_add(1)
-                .saturating_mul(1000);
-            if run_ms.saturating_sub(last_ms) <= options.max_age_ms {
-                break;
-            }
+            let last_s = oldest.summary.run_last_s.saturating_add(1);
+            run_ms.saturating_sub(last_s.saturating_mul(1000)) > options.max_age_ms
+        };
+        if !self.state.lock().droppable().is_some_and(is_aged) {
+            return Ok(());
+        }
+        let mut state = self.enter()?;
+        while state.droppable().is_some_and(is_aged) {
             self.drop_front(&mut state)?;
         }
         Ok(())

@@ -124,7 +124,7 @@ impl Partition {
     /// Syncs what is owed, with no lock held while the medium works.
     fn pay(&self) -> Result<u64> {
         let debt = {
-            let mut state = self.enter()?;
+            let mut state = self.look()?;
             let debt = state.debt();
             // Names that come from here on are owed by the next sync.
             state.new_name_from = None;
@@ -179,7 +179,7 @@ impl Partition {
     /// milliseconds from now.
     pub(crate) fn sync_due(&self) -> Result<Option<u64>> {
         let left_ms = {
-            let state = self.enter()?;
+            let state = self.look()?;
             let interval_ms = state.limits.sync_interval_ms;
             let Some(since_ms) = state.unsynced_since_ms else {
                 return Ok(None);

@@ -3,7 +3,7 @@
 use super::Reader;
 use crate::error::{Error, Kind, Result};
 use crate::limits::POLL_MS;
-use crate::options::{Direction, Mode};
+use crate::options::Direction;
 use crate::sys::wake::Deadline;
 use crate::topic::{Inner as Topic, Shared};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +89,7 @@ impl Reader {
                 return Ok(Wait::TimedOut);
             }
             // Another process's appends wake nobody here: look for them.
-            let polls = self.log.context().mode == Mode::ReadOnly;
+            let polls = self.log.context().others_write();
             let until = if polls {
                 deadline.within_ms(POLL_MS)
             } else {

@@ -28,6 +28,40 @@ impl Deadline {
     }
 }
 
+/// Waits between tries to get what another process has: at first hardly, then longer.
+#[derive(Default)]
+pub(crate) struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    const QUICK_TRIES: u32 = 20;
+
+    /// Waits before the next try; false when the time is over.
+    pub(crate) fn pause(&mut self, deadline: &Deadline) -> bool {
+        if deadline.has_passed() {
+            return false;
+        }
+        self.tries = self.tries.saturating_add(1);
+        if self.is_sleeping() {
+            std::thread::sleep(Duration::from_micros(100));
+        } else {
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Whether the quick tries are over.
+    pub(crate) fn is_sleeping(&self) -> bool {
+        self.tries > Self::QUICK_TRIES
+    }
+}
+
+/// After something was given up that others wait for: time for one of them to take it.
+pub(crate) fn let_others_run() {
+    std::thread::sleep(Duration::from_micros(200));
+}
+
 /// Lets so many milliseconds pass.
 pub(crate) fn pause_ms(ms: u32) {
     std::thread::sleep(Duration::from_millis(u64::from(ms)));

@@ -1,0 +1,187 @@
+//! The other processes that write to the same log.
+//!
+//! Opened exclusively there are none, and the log's lock is held for as long as the log is open.
+//! Opened shared, each change takes a region of the lock first: the log's own for what concerns
+//! the list of topics, or a partition's; and learns what the others did before it decides.
+//!
+//! Order: the log's region before any partition's, partitions in the order of their numbers.
+//! Nobody asks for the log's region while holding a partition's, but for a buffer that is kept,
+//! which goes out by itself.
+
+use crate::error::{Error, Kind, Result};
+use crate::limits::PARTITIONS_MAX;
+use crate::names;
+use crate::sys::wake::{Backoff, Deadline};
+use crate::sys::{Lock, Region};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Regions are numbered: the log's own, then those of its partitions.
+pub(crate) const LOG_REGION: Region = Region::One(0);
+
+/// The region of a partition of the topic in this directory.
+pub(crate) fn region_of(dir: &str, partition: u32) -> Region {
+    let topic = names::topic_number(dir).map_or(0, u64::from);
+    let number = topic
+        .saturating_mul(u64::from(PARTITIONS_MAX))
+        .saturating_add(u64::from(partition));
+    Region::One(number.saturating_add(1))
+}
+
+/// What an open log has between itself and others.
+pub(crate) struct Peers {
+    /// Others may write at the same time.
+    shared: bool,
+    timeout: Duration,
+    /// Gone when the log is closed; none for those who only read.
+    lock: Mutex<Option<Arc<dyn Lock>>>,
+    /// Keeps the threads of this log apart where the lock does not: one change of the list of
+    /// topics at a time.
+    changing: Mutex<()>,
+}
+
+/// The right to change the list of topics.
+pub(crate) struct Changing<'a> {
+    peers: &'a Peers,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.peers.give(LOG_REGION);
+    }
+}
+
+impl Peers {
+    pub(crate) fn new(shared: bool, timeout: Duration) -> Peers {
+        Peers {
+            shared,
+            timeout,
+            lock: Mutex::new(None),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// Whether others may write at the same time.
+    #[inline]
+    pub(crate) fn are_shared(&self) -> bool {
+        self.shared
+    }
+
+    pub(crate) fn set_lock(&self, lock: Box<dyn Lock>) {
+        *self.lock.lock() = Some(lock.into());
+    }
+
+    /// Lets the log go; others may open it exclusively.
+    pub(crate) fn leave(&self) {
+        let lock = self.lock.lock().take();
+        drop(lock);
+    }
+
+    fn lock(&self) -> Option<Arc<dyn Lock>> {
+        self.lock.lock().clone()
+    }
+
+    /// The name of the way that locks.
+    pub(crate) fn lock_name(&self) -> &'static str {
+        self.lock().map_or("none", |lock| lock.how())
+    }
+
+    /// Takes a region if that can be done without waiting.
+    pub(crate) fn try_take(&self, region: Region) -> Result<bool> {
+        match self.lock() {
+            Some(lock) if self.shared => lock
+                .take(region)
+                .map_err(|e| Error::io("the log cannot be locked", e)),
+            Some(_) => Ok(true),
+            None => Err(crate::context::closed()),
+        }
+    }
+
+    /// Takes a region, waiting for those who have it.
+    pub(crate) fn take(&self, region: Region) -> Result<()> {
+        let mut patience = self.patience(region);
+        while !self.try_take(region)? {
+            patience.wait()?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn give(&self, region: Region) {
+        if !self.shared {
+            return;
+        }
+        if let Some(lock) = self.lock() {
+            lock.give(region);
+        }
+    }
+
+    /// Whether another process waits for a region that is kept.
+    pub(crate) fn is_wanted(&self, region: Region) -> bool {
+        self.shared && self.lock().is_some_and(|lock| lock.is_wanted(region))
+    }
+
+    pub(crate) fn patience(&self, region: Region) -> Patience<'_> {
+        Patience {
+            peers: self,
+            region,
+            waiting: None,
+        }
+    }
+
+    /// The same, if nobody else has it.
+    pub(crate) fn try_change(&self) -> Result<Option<Changing<'_>>> {
+        let Some(alone) = self.changing.try_lock() else {
+            return Ok(None);
+        };
+        let taken = self.try_take(LOG_REGION)?;
+        Ok(taken.then_some(Changing {
+            peers: self,
+            _alone: alone,
+        }))
+    }
+
+    /// The right to change the list of topics, or what concerns more than one partition.
+    pub(crate) fn change(&self) -> Result<Changing<'_>> {
+        let alone = self.changing.lock();
+        self.take(LOG_REGION)?;
+        Ok(Changing {
+            peers: self,
+            _alone: alone,
+        })
+    }
+}
+
+/// Waiting for a region, up to a deadline that is counted from the first wait.
+pub(crate) struct Patience<'a> {
+    peers: &'a Peers,
+    region: Region,
+    waiting: Option<(Backoff, Deadline)>,
+}
+
+impl Patience<'_> {
+    /// Waits a little; fails when the time is over.
+    pub(crate) fn wait(&mut self) -> Result<()> {
+        let peers = self.peers;
+        let (backoff, deadline) = self
+            .waiting
+            .get_or_insert_with(|| (Backoff::default(), Deadline::after(Some(peers.timeout))));
+        if backoff.pause(deadline) {
+            if let Some(lock) = peers.lock().filter(|_| backoff.is_sleeping()) {
+                lock.want(self.region, true);
+            }
+            return Ok(());
+        }
+        let text = "another process is changing the log, and takes its time";
+        Err(Error::new(Kind::Busy, text))
+    }
+}
+
+impl Drop for Patience<'_> {
+    fn drop(&mut self) {
+        if let Some(lock) = self.peers.lock().filter(|_| self.waiting.is_some()) {
+            lock.want(self.region, false);
+        }
+    }
+}
