@@ -261,6 +261,8 @@ fn recover_topic(
     repairs: &mut Vec<Repair>,
 ) -> Result<topic::Inner> {
     let TopicBody { uid, name, .. } = found.body;
+    // Another topic may have had this directory's name.
+    context.files.forget_in(&found.dir);
     let shared = Arc::new(Shared::new(name, uid, found.dir, found.options.clone()));
     shared.add_used(found.meta_bytes);
     context.add_used(found.meta_bytes);

@@ -222,7 +222,7 @@ impl Log {
         let context = &self.inner.context;
         context.check()?;
         Ok(LogStats {
-            topics: self.inner.topics.lock().sorted.len() as u32,
+            topics: self.inner.topics_now()?.len() as u32,
             bytes: *context.used_bytes.lock(),
             running_ms: context.run_ms(),
             open_files: context.files.open_count() as u32,

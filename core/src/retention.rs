@@ -57,8 +57,7 @@ impl Inner {
         if self.context().log_bytes_max == 0 {
             return see(topic);
         }
-        self.topics.lock().refresh(self.context())?;
-        for topic in self.topics() {
+        for topic in self.topics_now()? {
             match see(&topic) {
                 Err(e) if e.kind() == Kind::Deleted => {}
                 seen => seen?,

@@ -112,11 +112,14 @@ impl Shared {
 
     /// Whether retention has to be asked before a new segment of this size starts.
     pub(crate) fn lacks_room(&self, context: &Context, needed: u64) -> bool {
-        let kept_otherwise = {
+        let (bytes, otherwise) = {
             let options = self.options.lock();
-            options.max_age_ms != 0 || options.max_records != 0
+            let otherwise = options.max_age_ms != 0 || options.max_records != 0;
+            (options.max_bytes != 0, otherwise)
         };
-        kept_otherwise || self.is_over(needed) || context.is_over(needed)
+        // What others have added elsewhere is not known here.
+        let is_unknown = context.others_write() && (bytes || context.log_bytes_max != 0);
+        otherwise || is_unknown || self.is_over(needed) || context.is_over(needed)
     }
 
     pub(crate) fn list(&self, context: &Context) -> Result<Vec<String>> {

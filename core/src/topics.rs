@@ -45,6 +45,25 @@ impl Topics {
         Ok(())
     }
 
+    /// The same, but every topic that is known is looked at itself: another one may have its
+    /// directory's name by now.
+    fn refresh_each(&mut self, context: &Arc<Context>) -> Result<()> {
+        if !context.others_write() {
+            return Ok(());
+        }
+        let mut answer = Ok(());
+        self.sorted.retain(|topic| {
+            let seen = topic.shared.refresh_options(context);
+            if seen.is_err() && topic.shared.check().is_ok() {
+                answer = seen;
+                return true;
+            }
+            topic.shared.check().is_ok()
+        });
+        answer?;
+        self.refresh(context)
+    }
+
     pub(crate) fn clean_up(&mut self, context: &Context) {
         self.leftovers
             .retain(|dir| removal::remove(context, dir, &mut false).is_err());
@@ -69,9 +88,24 @@ impl Inner {
 
     /// The topic of a name, with what other processes did.
     fn find(&self, name: &str) -> Result<Option<Arc<topic::Inner>>> {
+        let context = self.context();
         let mut topics = self.topics.lock();
-        topics.refresh(self.context())?;
+        topics.refresh(context)?;
+        if let Some(topic) = topics.find(name) {
+            topic.shared.refresh_options(context).or_else(unless_gone)?;
+            if topic.shared.check().is_ok() {
+                return Ok(Some(topic));
+            }
+        }
+        topics.refresh_each(context)?;
         Ok(topics.find(name))
+    }
+
+    /// The topics that exist now, with what other processes did.
+    pub(crate) fn topics_now(&self) -> Result<Vec<Arc<topic::Inner>>> {
+        let mut topics = self.topics.lock();
+        topics.refresh_each(self.context())?;
+        Ok(topics.sorted.clone())
     }
 
     pub(crate) fn configure(&self, topic: &topic::Inner, options: &TopicOptions) -> Result<()> {
@@ -236,15 +270,19 @@ impl Log {
 
     /// The names of all topics, in order.
     pub fn topic_names(&self) -> Result<Vec<String>> {
-        let context = self.inner.context();
-        context.check()?;
-        let mut topics = self.inner.topics.lock();
-        topics.refresh(context)?;
+        self.inner.context().check()?;
+        let topics = self.inner.topics_now()?;
         Ok(topics
-            .sorted
             .iter()
             .map(|topic| topic.shared.name.clone())
             .collect())
+    }
+}
+
+fn unless_gone(error: Error) -> Result<()> {
+    match error.kind() {
+        Kind::Deleted => Ok(()),
+        _ => Err(error),
     }
 }
 

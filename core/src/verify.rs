@@ -23,7 +23,7 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
     ) {
         tell(Damage::of_description(DamageKind::Meta, ""));
     }
-    for topic in log.topics() {
+    for topic in log.topics_now()? {
         let path = names::topic_file(&topic.shared.dir);
         if !matches!(
             meta::read(sys, block::Kind::Topic, &path)?,

@@ -86,6 +86,21 @@ impl Files {
         drop(forgotten);
     }
 
+    /// Forgets the files in a directory, which may be another one's by now.
+    pub(crate) fn forget_in(&self, dir: &str) {
+        let is_in = |path: &str| {
+            let rest = path.strip_prefix(dir);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mut forgotten = Vec::new();
+        let mut entries = self.entries.lock();
+        while let Some(at) = entries.iter().position(|entry| is_in(&entry.path)) {
+            forgotten.push(entries.remove(at));
+        }
+        drop(entries);
+        drop(forgotten);
+    }
+
     /// How many files are open in the cache.
     pub(crate) fn open_count(&self) -> usize {
         self.entries.lock().len()
