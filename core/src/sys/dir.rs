@@ -131,6 +131,14 @@ impl Dir {
         retry(|| unsafe { libc::renameat(at, from.as_ptr(), at, to.as_ptr()) }).map(drop)
     }
 
+    /// Gives a file a further name, which must not exist yet.
+    pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (c_path(from)?, c_path(to)?);
+        let at = self.fd.as_raw_fd();
+        // SAFETY: both are C strings that outlive the call.
+        retry(|| unsafe { libc::linkat(at, from.as_ptr(), at, to.as_ptr(), 0) }).map(drop)
+    }
+
     pub(super) fn unlink(&self, path: &str) -> io::Result<()> {
         self.remove(path, 0)
     }

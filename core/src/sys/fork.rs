@@ -3,8 +3,14 @@
 //! A handle remembers the generation it was opened in; a call that finds another one runs in a
 //! forked child, where locks, positions and buffers belong to the parent.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::Once;
+
+/// Files of one process that its forked children close at once; more are closed when dropped.
+pub(super) const CHILD_CLOSES_MAX: usize = 128;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static WATCH: Once = Once::new();
@@ -22,7 +28,14 @@ extern "C" {
 /// handler may stand here.
 unsafe extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    super::lock::close_in_child();
+    for slot in &CHILD_CLOSES {
+        let fd = slot.swap(-1, Ordering::Relaxed);
+        if fd >= 0 {
+            // SAFETY: the descriptor is that of a `Kept`, which sees by the generation that it no
+            // longer owns it.
+            unsafe { libc::close(fd) };
+        }
+    }
 }
 
 /// Starts watching for forks; called at every open, registers once per process. A child made
@@ -41,6 +54,58 @@ pub fn watch() {
 #[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// The descriptors of kept files, -1 where there is none.
+static CHILD_CLOSES: [AtomicI32; CHILD_CLOSES_MAX] =
+    [const { AtomicI32::new(-1) }; CHILD_CLOSES_MAX];
+
+/// An open file that stays with the process that opened it. A child made by fork shares its
+/// parent's locks and watches; were it to keep the descriptors, they would outlive a parent that
+/// is killed. So they are closed in the child, without unlocking.
+pub(super) struct Kept {
+    /// Always there until dropped.
+    file: Option<File>,
+    generation: u32,
+    /// Where in [`CHILD_CLOSES`] its descriptor stands.
+    slot: Option<&'static AtomicI32>,
+}
+
+impl Kept {
+    pub(super) fn new(file: File) -> Kept {
+        let fd = file.as_raw_fd();
+        let slot = CHILD_CLOSES.iter().find(|slot| {
+            slot.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        });
+        Kept {
+            file: Some(file),
+            generation: generation(),
+            slot,
+        }
+    }
+
+    /// The file; an error in a forked child, where its number may be another file's by now.
+    #[inline]
+    pub(super) fn get(&self) -> io::Result<&File> {
+        match &self.file {
+            Some(file) if self.generation == generation() => Ok(file),
+            _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.generation == generation() {
+            if let Some(slot) = self.slot {
+                slot.store(-1, Ordering::Relaxed);
+            }
+        } else if self.slot.is_some() {
+            // Closed already.
+            let _ = self.file.take().map(IntoRawFd::into_raw_fd);
+        }
+    }
 }
 
 #[cfg(test)]

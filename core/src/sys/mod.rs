@@ -90,9 +90,14 @@ pub const REGIONS_MAX: u64 = 1 << 48;
 pub trait Lock: Send + Sync {
     /// The name of the way that locks: `ofd`, `flock` or `file`.
     fn how(&self) -> &'static str;
-    /// Takes a region without waiting; false when another holder has a part of it.
+    /// Whether the files that it locks by are still where others look for them. When they were
+    /// removed or replaced, others may hold the log too.
+    fn is_current(&self) -> bool;
+    /// Takes a region without waiting; false when another holder has a part of it. A way to lock
+    /// that knows no regions takes all there is, once for all regions of this holder; now and
+    /// then it refuses for a moment what this holder could have, so that others have their turn.
     fn take(&self, region: Region) -> io::Result<bool>;
-    /// Gives a region back.
+    /// Gives a region back, as it was taken.
     fn give(&self, region: Region);
     /// Says that this holder waits for a region, or that it no longer does. For those who keep
     /// theirs for a while; a way to lock that cannot tell lets them find out by time.

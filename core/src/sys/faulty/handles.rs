@@ -67,6 +67,7 @@ impl Drop for Handle {
 pub(super) struct Locked {
     pub(super) sys: FaultySys,
     pub(super) inode: InodeId,
+    pub(super) path: String,
     pub(super) holder: u64,
 }
 
@@ -82,6 +83,11 @@ impl Locked {
 impl Lock for Locked {
     fn how(&self) -> &'static str {
         "ofd"
+    }
+
+    fn is_current(&self) -> bool {
+        let state = self.sys.state();
+        state.image.lookup(&self.path) == Some(self.inode)
     }
 
     fn take(&self, region: Region) -> io::Result<bool> {

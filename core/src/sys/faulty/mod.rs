@@ -353,6 +353,7 @@ impl Sys for FaultySys {
         Ok(Box::new(Locked {
             sys: self.clone(),
             inode,
+            path: path.to_owned(),
             holder,
         }))
     }
