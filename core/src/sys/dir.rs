@@ -49,14 +49,10 @@ fn c_path(path: &str) -> io::Result<CString> {
     CString::new(path).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Opens relative to a directory descriptor. A host that has closed its standard input or output
-/// would get their numbers back from the next open, and then print into the log: such numbers
-/// are exchanged for higher ones.
-fn open_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
-    let flags = flags | libc::O_CLOEXEC;
-    let mode: libc::c_uint = 0o666;
-    // SAFETY: `path` is a C string that outlives the call; the mode is passed as C promotes it.
-    let number = retry(|| unsafe { libc::openat64(at, path.as_ptr(), flags, mode) })?;
+/// Owns a new descriptor. A host that has closed its standard input or output gets their numbers
+/// back from the next open, and then prints into the log: such numbers are exchanged for higher
+/// ones.
+pub(super) fn above_standard(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     if number >= OWN_FD_MIN {
@@ -66,6 +62,15 @@ fn open_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
     let number = retry(|| unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, OWN_FD_MIN) })?;
     // SAFETY: as above; the low one is closed by its owner `fd`.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Opens relative to a directory descriptor.
+fn open_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
+    let flags = flags | libc::O_CLOEXEC;
+    let mode: libc::c_uint = 0o666;
+    // SAFETY: `path` is a C string that outlives the call; the mode is passed as C promotes it.
+    let number = retry(|| unsafe { libc::openat64(at, path.as_ptr(), flags, mode) })?;
+    above_standard(number)
 }
 
 /// Syncs a directory. File systems that cannot sync one have nothing to put in order and say
@@ -166,7 +171,8 @@ impl Dir {
         sync(&self.open_dir(path)?)
     }
 
-    fn open_dir(&self, path: &str) -> io::Result<OwnedFd> {
+    /// Opens a directory below this one, or this one anew.
+    pub(super) fn open_dir(&self, path: &str) -> io::Result<OwnedFd> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
         open_at(self.fd.as_raw_fd(), &c_path(path)?, flags)
     }

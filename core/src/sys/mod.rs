@@ -7,6 +7,11 @@
 //! log's directory itself. They are made by [`crate::names`] and never by a caller, so they are
 //! ASCII and short.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the engine does not use it yet")
+)]
+pub(crate) mod backoff;
 mod clock;
 mod dir;
 #[cfg(any(test, feature = "faulty"))]
@@ -17,6 +22,7 @@ mod lock;
 mod random;
 pub mod real;
 pub(crate) mod wake;
+mod watch;
 
 use std::io;
 use std::sync::Arc;
@@ -106,7 +112,8 @@ pub trait Lock: Send + Sync {
     fn is_wanted(&self, region: Region) -> bool;
 }
 
-/// Tells when something changes in a directory.
+/// Tells when something changes in a directory. One thread waits at a time: of two that wait,
+/// either may see what happened for both. In a forked child it does nothing.
 pub trait Watch: Send + Sync {
     /// Waits until a name or a file's content in the directory changed since the last wait, or
     /// [`Watch::wake`] was called, or the time is over.

@@ -2,7 +2,8 @@
 
 use super::dir::{facts_of, retry, Dir};
 use super::lock::Holder;
-use super::{clock, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys};
+use super::watch::Inotify;
+use super::{clock, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -92,6 +93,11 @@ impl Sys for RealSys {
             hold,
             &self.holder,
         )
+    }
+
+    fn watch(&self, path: &str) -> io::Result<Box<dyn Watch>> {
+        let watch = Inotify::new(&*self.dir()?, path)?;
+        Ok(Box::new(watch))
     }
 
     #[inline]

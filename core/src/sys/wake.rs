@@ -18,6 +18,12 @@ impl Deadline {
         self.0.is_some_and(|at| at <= Instant::now())
     }
 
+    /// How long there is left; none is for ever.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let at = self.0?;
+        Some(at.saturating_duration_since(Instant::now()))
+    }
+
     /// This, or so many milliseconds from now if that is sooner.
     pub(crate) fn within_ms(&self, ms: u64) -> Deadline {
         let soon = Instant::now().checked_add(Duration::from_millis(ms));
