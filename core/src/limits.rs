@@ -50,8 +50,12 @@ pub const INDEX_ENTRIES_MAX: usize = 1_024;
 pub const INDEX_STEP_BYTES_MIN: u64 = 4 * 1024;
 /// Entries that a report keeps; more are counted only.
 pub const REPORT_ENTRIES_MAX: usize = 1_024;
-/// Milliseconds between two looks for other processes' appends while waiting.
+/// Milliseconds between two looks for other processes' appends while waiting, where the system
+/// does not tell of them.
 pub const POLL_MS: u64 = 20;
+/// Milliseconds between two such looks where the system tells of changes: it may miss some, as on
+/// a file system that is another machine's.
+pub const WATCH_MS: u64 = 1_000;
 /// Bytes read at once where whole files are scanned.
 pub const SCAN_BYTES: usize = 64 * 1024;
 /// Milliseconds that a change waits for another process's, unless said otherwise.

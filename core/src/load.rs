@@ -17,13 +17,10 @@ use crate::removal;
 use crate::report::{Damage, DamageKind, Report};
 use crate::segment::header::HEADER_BYTES_MAX;
 use crate::segment::{window, Header};
-use crate::sys::{wake, Hold, LockError, OpenHow};
+use crate::sys::OpenHow;
 use crate::topic::{self, Shared};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Milliseconds between two tries to get the lock.
-const LOCK_RETRY_MS: u32 = 5;
 
 /// What opening found.
 pub(crate) struct Loaded {
@@ -67,37 +64,6 @@ pub(crate) fn check_exists(context: &Context, options: &LogOptions) -> Result<()
             "there is a log in the directory already",
         )),
         _ => Ok(()),
-    }
-}
-
-/// Locks the log; read-only openers need no lock.
-pub(crate) fn lock(context: &Context, options: &LogOptions) -> Result<()> {
-    let hold = match options.mode {
-        Mode::ReadOnly => return Ok(()),
-        Mode::Shared => Hold::Shared,
-        Mode::Exclusive => Hold::Exclusive,
-    };
-    let mut left_ms = options.lock_timeout_ms;
-    loop {
-        match context.sys.lock(names::LOCK, hold) {
-            Ok(lock) => {
-                context.peers.set_lock(lock);
-                return Ok(());
-            }
-            Err(LockError::Io(e)) => return Err(Error::io("the log cannot be locked", e)),
-            Err(LockError::Held(process_id)) if left_ms == 0 => {
-                let text = match process_id {
-                    0 => "another opener holds the log".to_owned(),
-                    id => format!("process {id} holds the log"),
-                };
-                return Err(Error::new(Kind::Locked, text).held_by(process_id));
-            }
-            Err(LockError::Held(_)) => {
-                let pause_ms = left_ms.min(LOCK_RETRY_MS);
-                wake::pause_ms(pause_ms);
-                left_ms = left_ms.saturating_sub(pause_ms);
-            }
-        }
     }
 }
 

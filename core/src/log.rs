@@ -11,6 +11,7 @@ use crate::names;
 use crate::options::{Create, LogOptions, Maintenance, Mode};
 use crate::partition::recover::Watermarks;
 use crate::partition::Partition;
+use crate::peers;
 use crate::report::{Damage, Report};
 use crate::stats::LogStats;
 use crate::sys::real::RealSys;
@@ -159,7 +160,7 @@ impl Log {
     pub fn open_on(sys: Arc<dyn Sys>, options: &LogOptions) -> Result<Log> {
         let context = Arc::new(Context::new(sys, options));
         load::check_exists(&context, options)?;
-        load::lock(&context, options)?;
+        peers::join(&context, options)?;
         let loaded = load::load(&context, options)?;
         let lock_name = context.peers.lock_name();
         let inner = Arc::new(Inner {
@@ -228,10 +229,12 @@ impl Log {
             open_files: context.files.open_count() as u32,
             foreign_files: self.inner.foreign_files,
             lock: self.inner.lock_name,
-            wait: if context.mode == Mode::ReadOnly {
-                "poll"
-            } else {
+            wait: if !context.others_write() {
                 "own"
+            } else if context.sys.watch("").is_ok() {
+                "inotify"
+            } else {
+                "poll"
             },
         })
     }

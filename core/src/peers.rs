@@ -8,15 +8,20 @@
 //! Nobody asks for the log's region while holding a partition's, but for a buffer that is kept,
 //! which goes out by itself.
 
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::limits::PARTITIONS_MAX;
 use crate::names;
-use crate::sys::wake::{Backoff, Deadline};
-use crate::sys::{Lock, Region};
+use crate::options::{LogOptions, Mode};
+use crate::sys::backoff::Backoff;
+use crate::sys::wake::{self, Deadline};
+use crate::sys::{Hold, Lock, LockError, Region};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Milliseconds between two tries to get the log.
+const LOCK_RETRY_MS: u32 = 5;
 /// Regions are numbered: the log's own, then those of its partitions.
 pub(crate) const LOG_REGION: Region = Region::One(0);
 
@@ -153,6 +158,37 @@ impl Peers {
     }
 }
 
+/// Locks the log for as long as it is open; read-only openers need no lock.
+pub(crate) fn join(context: &Context, options: &LogOptions) -> Result<()> {
+    let hold = match options.mode {
+        Mode::ReadOnly => return Ok(()),
+        Mode::Shared => Hold::Shared,
+        Mode::Exclusive => Hold::Exclusive,
+    };
+    let mut left_ms = options.lock_timeout_ms;
+    loop {
+        match context.sys.lock(names::LOCK, hold) {
+            Ok(lock) => {
+                context.peers.set_lock(lock);
+                return Ok(());
+            }
+            Err(LockError::Io(e)) => return Err(Error::io("the log cannot be locked", e)),
+            Err(LockError::Held(process_id)) if left_ms == 0 => {
+                let text = match process_id {
+                    0 => "another opener holds the log".to_owned(),
+                    id => format!("process {id} holds the log"),
+                };
+                return Err(Error::new(Kind::Locked, text).held_by(process_id));
+            }
+            Err(LockError::Held(_)) => {
+                let pause_ms = left_ms.min(LOCK_RETRY_MS);
+                wake::pause_ms(pause_ms);
+                left_ms = left_ms.saturating_sub(pause_ms);
+            }
+        }
+    }
+}
+
 /// Waiting for a region, up to a deadline that is counted from the first wait.
 pub(crate) struct Patience<'a> {
     peers: &'a Peers,
@@ -168,7 +204,7 @@ impl Patience<'_> {
             .waiting
             .get_or_insert_with(|| (Backoff::default(), Deadline::after(Some(peers.timeout))));
         if backoff.pause(deadline) {
-            if let Some(lock) = peers.lock().filter(|_| backoff.is_sleeping()) {
+            if let Some(lock) = peers.lock().filter(|_| backoff.has_slept()) {
                 lock.want(self.region, true);
             }
             return Ok(());

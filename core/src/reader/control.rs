@@ -2,7 +2,6 @@
 
 use super::Reader;
 use crate::error::{Error, Kind, Result};
-use crate::limits::POLL_MS;
 use crate::options::Direction;
 use crate::sys::wake::Deadline;
 use crate::topic::{Inner as Topic, Shared};
@@ -88,17 +87,20 @@ impl Reader {
             if deadline.has_passed() {
                 return Ok(Wait::TimedOut);
             }
-            // Another process's appends wake nobody here: look for them.
-            let polls = self.log.context().others_write();
-            let until = if polls {
-                deadline.within_ms(POLL_MS)
-            } else {
-                deadline
+            let context = self.log.context();
+            let shared = &self.topic.shared;
+            let is_over = || {
+                let called = self.control.is_called() || context.is_closed();
+                called || shared.check().is_err()
             };
-            self.topic.shared.waiters.wait_unless(until, || {
-                let over = self.control.is_called() || self.log.context().is_closed();
-                Ok(over || self.topic.shared.check().is_err() || self.has_written()?)
-            })?;
+            if context.others_write() {
+                let watch = || context.sys.watch(&shared.dir).ok();
+                let ready = || Ok(is_over() || self.has_news()?);
+                shared.waiters.wait_outside(deadline, watch, ready)?;
+            } else {
+                let ready = || Ok(is_over() || self.has_written()?);
+                shared.waiters.wait_unless(deadline, ready)?;
+            }
         }
     }
 

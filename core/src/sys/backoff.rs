@@ -29,6 +29,11 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// Whether the quick tries have not helped.
+    pub(crate) fn has_slept(&self) -> bool {
+        self.sleep_us != SLEEP_US_MIN
+    }
+
     /// Lets a moment pass before the next try; false, at once, when the deadline has passed.
     pub(crate) fn pause(&mut self, deadline: &Deadline) -> bool {
         let left = deadline.left().unwrap_or(Duration::MAX);

@@ -7,10 +7,6 @@
 //! log's directory itself. They are made by [`crate::names`] and never by a caller, so they are
 //! ASCII and short.
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the engine does not use it yet")
-)]
 pub(crate) mod backoff;
 mod clock;
 mod dir;

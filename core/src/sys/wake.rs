@@ -1,7 +1,10 @@
 //! Waiting and being woken: for records, for work that is due, for a lock.
 
+use super::Watch;
+use crate::limits::{POLL_MS, WATCH_MS};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{fence, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A moment to wait until; none is for ever.
@@ -34,35 +37,6 @@ impl Deadline {
     }
 }
 
-/// Waits between tries to get what another process has: at first hardly, then longer.
-#[derive(Default)]
-pub(crate) struct Backoff {
-    tries: u32,
-}
-
-impl Backoff {
-    const QUICK_TRIES: u32 = 20;
-
-    /// Waits before the next try; false when the time is over.
-    pub(crate) fn pause(&mut self, deadline: &Deadline) -> bool {
-        if deadline.has_passed() {
-            return false;
-        }
-        self.tries = self.tries.saturating_add(1);
-        if self.is_sleeping() {
-            std::thread::sleep(Duration::from_micros(100));
-        } else {
-            std::thread::yield_now();
-        }
-        true
-    }
-
-    /// Whether the quick tries are over.
-    pub(crate) fn is_sleeping(&self) -> bool {
-        self.tries > Self::QUICK_TRIES
-    }
-}
-
 /// After something was given up that others wait for: time for one of them to take it.
 pub(crate) fn let_others_run() {
     std::thread::sleep(Duration::from_micros(200));
@@ -80,6 +54,9 @@ pub(crate) struct Waiters {
     /// Counts the wake-ups; wraps.
     turn: Mutex<u32>,
     wake: Condvar,
+    /// Where other processes write: what the one of those who wait that looks out for all waits
+    /// at.
+    lookout: Mutex<Option<Arc<dyn Watch>>>,
 }
 
 impl Waiters {
@@ -99,6 +76,64 @@ impl Waiters {
         let mut turn = self.turn.lock();
         *turn = turn.wrapping_add(1);
         self.wake.notify_all();
+        drop(turn);
+        let lookout = self.lookout.lock().clone();
+        if let Some(watch) = lookout {
+            watch.wake();
+        }
+    }
+
+    /// The same as `wait_unless`, where other processes write. One of those who wait watches for
+    /// all; where nothing can be watched, each looks again after a while. `ready` looks at what
+    /// the others wrote.
+    pub(crate) fn wait_outside<E>(
+        &self,
+        deadline: Deadline,
+        watch: impl FnOnce() -> Option<Box<dyn Watch>>,
+        ready: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<(), E> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        // Before the look for a lookout: one that leaves after it counts on.
+        let before = *self.turn.lock();
+        let mut lookout = self.lookout.lock();
+        let (own, ms) = match &*lookout {
+            Some(_) => (None, WATCH_MS),
+            None => {
+                *lookout = watch().map(Arc::from);
+                let ms = if lookout.is_some() { WATCH_MS } else { POLL_MS };
+                (lookout.clone(), ms)
+            }
+        };
+        drop(lookout);
+        let until = deadline.within_ms(ms);
+        let answer = ready();
+        if let Ok(false) = answer {
+            match &own {
+                Some(watch) => watch.wait(until.left()),
+                None => self.wait_for_turn(before, until),
+            }
+        }
+        if own.is_some() {
+            *self.lookout.lock() = None;
+            // The others look, too, and one of them takes over.
+            self.notify_waiting();
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        answer.map(|_| ())
+    }
+
+    /// Waits until the turn is another one.
+    fn wait_for_turn(&self, before: u32, deadline: Deadline) {
+        let mut turn = self.turn.lock();
+        if *turn == before {
+            match deadline.0 {
+                Some(at) => {
+                    let _ = self.wake.wait_until(&mut turn, at);
+                }
+                None => self.wake.wait(&mut turn),
+            }
+        }
     }
 
     /// Waits until the next `notify` or the deadline, unless `ready` says that there is no need.
@@ -112,15 +147,7 @@ impl Waiters {
         let before = *self.turn.lock();
         let answer = ready();
         if let Ok(false) = answer {
-            let mut turn = self.turn.lock();
-            if *turn == before {
-                match deadline.0 {
-                    Some(at) => {
-                        let _ = self.wake.wait_until(&mut turn, at);
-                    }
-                    None => self.wake.wait(&mut turn),
-                }
-            }
+            self.wait_for_turn(before, deadline);
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         answer.map(|_| ())

@@ -162,6 +162,9 @@ impl Lock for HandedOut {
             None => Err(killed()),
         }
     }
+    fn is_current(&self) -> bool {
+        self.0.lock().as_ref().is_some_and(|lock| lock.is_current())
+    }
     fn give(&self, region: Region) {
         if let Some(lock) = &*self.0.lock() {
             lock.give(region);
