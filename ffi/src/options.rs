@@ -294,6 +294,7 @@ impl edgelog_options {
             },
             create: create(self.create)?,
             lock_timeout_ms: self.lock_timeout_ms,
+            busy_timeout_ms: 0,
             log_bytes_max: (self.log_bytes_max != 0).then_some(self.log_bytes_max),
         })
     }
