@@ -60,3 +60,7 @@ pub const WATCH_MS: u64 = 1_000;
 pub const SCAN_BYTES: usize = 64 * 1024;
 /// Milliseconds that a change waits for another process's, unless said otherwise.
 pub const BUSY_TIMEOUT_MS_DEFAULT: u32 = 5_000;
+/// Milliseconds for which a partition is kept from other processes between two changes.
+pub const KEEP_MS: u64 = 10;
+/// Milliseconds between two questions whether another process waits for it.
+pub const ASK_MS: u64 = 2;

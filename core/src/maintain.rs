@@ -50,6 +50,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
             if spent() {
                 return first_error.map_or(Ok(Some(0)), Err);
             }
+            sooner(partition.give_due());
             for done in [partition.flush_due(), partition.sync_due()] {
                 match done {
                     Ok(due) => sooner(due),

@@ -11,7 +11,7 @@ use crate::record::{Record, Size};
 use crate::segment::writer::{Extent, Mark, Stamp};
 use crate::segment::Header;
 use crate::segment::Writer;
-use crate::sys::{wake, OpenHow};
+use crate::sys::OpenHow;
 use std::slice;
 
 /// Whether the topic's room is to be looked at before a new segment starts.
@@ -209,16 +209,8 @@ impl Partition {
     }
 
     fn note_buffered(&self, mut state: Entered<'_>) {
-        if state.taken && self.context.peers.is_wanted(self.region) {
-            // Another process waits for its turn. What cannot be written now stays buffered, and
-            // whoever flushes is told.
-            let _ = self.write_out(&mut state, Extent::All);
-            let is_free = !state.has_new_records();
-            drop(state);
-            if is_free {
-                wake::let_others_run();
-            }
-            return;
+        if state.turn.taken {
+            state.give_way(self.context.sys.boot_ms());
         }
         if state.has_new_records() && state.buffered_since_ms.is_none() {
             state.buffered_since_ms = Some(self.context.sys.boot_ms());

@@ -4,6 +4,7 @@
 //! leave. The state is a replica of the files, folded from them.
 //!
 //! - [`append`]: records into the active segment; when it is full, the next one.
+//! - [`turn`]: the way in, between threads and between processes.
 //! - [`sync`]: onto the medium; callers that want it at the same moment share one sync.
 //! - [`recover`]: the state from the files, and what is to be repaired.
 //! - [`repair`]: what is put right.
@@ -18,12 +19,14 @@ mod refresh;
 pub(crate) mod repair;
 mod retain;
 mod sync;
+mod turn;
 
 pub(crate) use append::{Appended, Room};
 pub(crate) use locate::View;
+pub(crate) use turn::Entered;
 
 use crate::context::Context;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::peers::region_of;
@@ -32,12 +35,12 @@ use crate::segment::{Summary, Writer};
 use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::Region;
 use crate::topic::Shared;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use recover::Watermarks;
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use sync::SyncGate;
+use turn::Turn;
 
 /// A segment that never changes any more.
 #[derive(Debug, Clone)]
@@ -95,9 +98,8 @@ pub(crate) struct State {
     new_name_from: Option<u64>,
     /// A sync failed.
     poisoned: bool,
-    /// The partition's region of the log's lock is this log's: for a change, and on while records
-    /// are buffered.
-    taken: bool,
+    /// What other processes are kept out by.
+    turn: Turn,
     /// No change may come in any more: closed, deleted, poisoned, or open for reading only.
     barred: bool,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
@@ -163,43 +165,6 @@ impl State {
     }
 }
 
-/// A change under way. At its end the partition is the other processes' again, unless records
-/// stay buffered: their offsets are given out, so nobody else may write before they are.
-pub(crate) struct Entered<'a> {
-    state: MutexGuard<'a, State>,
-    partition: &'a Partition,
-}
-
-impl Deref for Entered<'_> {
-    type Target = State;
-    fn deref(&self) -> &State {
-        &self.state
-    }
-}
-
-impl DerefMut for Entered<'_> {
-    fn deref_mut(&mut self) -> &mut State {
-        &mut self.state
-    }
-}
-
-impl Entered<'_> {
-    /// From here on no change comes in.
-    pub(crate) fn bar(&mut self) {
-        self.state.barred = true;
-    }
-}
-
-impl Drop for Entered<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.state.taken && !self.state.has_new_records() {
-            self.state.taken = false;
-            self.partition.context.peers.give(self.partition.region);
-        }
-    }
-}
-
 /// A partition of an open topic.
 pub(crate) struct Partition {
     pub number: u32,
@@ -228,81 +193,6 @@ impl Partition {
             topic,
             state: Mutex::new(state),
             sync,
-        }
-    }
-
-    /// The way in for every change: the locks, between threads and between processes, what other
-    /// processes wrote, and whatever makes a change impossible.
-    #[inline]
-    fn enter(&self) -> Result<Entered<'_>> {
-        let state = self.look()?;
-        if state.taken || !self.context.peers.are_shared() {
-            return Ok(Entered {
-                state,
-                partition: self,
-            });
-        }
-        drop(state);
-        self.enter_among_peers()
-    }
-
-    /// Waits for other processes with nothing locked, so that readers here go on.
-    #[inline(never)]
-    fn enter_among_peers(&self) -> Result<Entered<'_>> {
-        let mut patience = self.context.peers.patience(self.region);
-        loop {
-            if let Some(mut entered) = self.occupy()? {
-                if entered.barred {
-                    return Err(self.why_barred(&entered));
-                }
-                self.catch_up(&mut entered)?;
-                return Ok(entered);
-            }
-            patience.wait()?;
-        }
-    }
-
-    /// Takes the partition as it is; `None` while another process has it.
-    fn occupy(&self) -> Result<Option<Entered<'_>>> {
-        self.context.check_fork()?;
-        let mut state = self.state.lock();
-        if !state.taken && self.context.peers.are_shared() {
-            if !self.context.peers.try_take(self.region)? {
-                return Ok(None);
-            }
-            state.taken = true;
-        }
-        Ok(Some(Entered {
-            state,
-            partition: self,
-        }))
-    }
-
-    /// The state, for what is no change of the files.
-    #[inline]
-    fn look(&self) -> Result<MutexGuard<'_, State>> {
-        // In a forked child the lock may be held for ever by a thread that is not there.
-        self.context.check_fork()?;
-        let state = self.state.lock();
-        if state.barred {
-            return Err(self.why_barred(&state));
-        }
-        Ok(state)
-    }
-
-    /// Gives the region back that was taken to load the partition.
-    pub(crate) fn release(&self) {
-        self.context.peers.give(self.region);
-    }
-
-    /// Takes the partition for its deletion, whatever state it is in.
-    pub(crate) fn seize(&self) -> Result<Entered<'_>> {
-        let mut patience = self.context.peers.patience(self.region);
-        loop {
-            match self.occupy()? {
-                Some(entered) => return Ok(entered),
-                None => patience.wait()?,
-            }
         }
     }
 

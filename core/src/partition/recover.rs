@@ -2,6 +2,7 @@
 //! answered as a list, so that an opener who refuses damage has touched nothing.
 
 use super::repair::Repair;
+use super::turn::Turn;
 use super::{Counters, Limits, Sealed, State};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -172,7 +173,7 @@ impl Recovery<'_> {
             },
             new_name_from: (!survived && checkpoint.durable < next_offset).then_some(0),
             poisoned: false,
-            taken: false,
+            turn: Turn::default(),
             barred: self.context.mode == Mode::ReadOnly,
             clock,
             limits: Limits::of(self.options),

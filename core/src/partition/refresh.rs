@@ -39,7 +39,7 @@ impl Partition {
             return Ok(false);
         }
         let mut state = self.state.lock();
-        if state.taken {
+        if state.turn.taken {
             return Ok(false);
         }
         let before = bounds(&state);
@@ -56,7 +56,7 @@ impl Partition {
             return Ok(());
         }
         let mut state = self.state.lock();
-        if state.taken {
+        if state.turn.taken {
             return Ok(());
         }
         let seen = self.see_active(&mut state, Locked::No)?;
@@ -244,7 +244,7 @@ impl Partition {
             }
         }
         fresh.counters = state.counters;
-        fresh.taken = state.taken;
+        fresh.turn = state.turn;
         fresh.barred = state.barred;
         fresh.poisoned = state.poisoned;
         fresh.durable = fresh.durable.max(state.durable);

@@ -10,13 +10,18 @@ const QUICK_TRIES: u32 = 20;
 /// for as short a time.
 const TRIES_AFTER_SLEEP: u32 = 4;
 const SLEEP_US_MIN: u32 = 50;
+/// Those who keep something for long look this often whether it is wanted, and sleep longer then.
+const SLEEP_US_SOON: u32 = 200;
 const SLEEP_US_MAX: u32 = 1000;
+/// How many sleeps are short, before it looks as if the other one stands still.
+const SLEEPS_SOON: u32 = 100;
 
 /// The pauses between tries.
 pub(crate) struct Backoff {
     /// Tries that are left before the next sleep.
     quick: u32,
     sleep_us: u32,
+    sleeps: u32,
 }
 
 impl Default for Backoff {
@@ -24,6 +29,7 @@ impl Default for Backoff {
         Backoff {
             quick: QUICK_TRIES,
             sleep_us: SLEEP_US_MIN,
+            sleeps: 0,
         }
     }
 }
@@ -31,7 +37,7 @@ impl Default for Backoff {
 impl Backoff {
     /// Whether the quick tries have not helped.
     pub(crate) fn has_slept(&self) -> bool {
-        self.sleep_us != SLEEP_US_MIN
+        self.sleeps != 0
     }
 
     /// Lets a moment pass before the next try; false, at once, when the deadline has passed.
@@ -51,7 +57,12 @@ impl Backoff {
             return true;
         }
         std::thread::sleep(Duration::from_micros(u64::from(self.sleep_us)).min(left));
-        self.sleep_us = self.sleep_us.saturating_mul(2).min(SLEEP_US_MAX);
+        self.sleeps = self.sleeps.saturating_add(1);
+        let longest = match self.sleeps < SLEEPS_SOON {
+            true => SLEEP_US_SOON,
+            false => SLEEP_US_MAX,
+        };
+        self.sleep_us = self.sleep_us.saturating_mul(2).min(longest);
         self.quick = TRIES_AFTER_SLEEP;
         true
     }
@@ -89,16 +100,17 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_grow_to_a_millisecond_and_tries_follow_each() {
+    fn sleeps_grow_and_tries_follow_each() {
         let mut backoff = Backoff::default();
         let mut sleeps = Vec::new();
-        while sleeps.len() < 7 {
+        while sleeps.len() < 6 {
             if backoff.quick == 0 {
                 sleeps.push(backoff.sleep_us);
+                backoff.sleeps = if sleeps.len() < 4 { 0 } else { SLEEPS_SOON };
             }
             assert!(backoff.pause(&Deadline::after(None)));
         }
-        assert_eq!(sleeps, [50, 100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(sleeps, [50, 100, 200, 200, 400, 800]);
         assert_eq!(backoff.quick, TRIES_AFTER_SLEEP);
     }
 }

@@ -102,9 +102,10 @@ pub trait Lock: Send + Sync {
     /// Gives a region back, as it was taken.
     fn give(&self, region: Region);
     /// Says that this holder waits for a region, or that it no longer does. For those who keep
-    /// theirs for a while; a way to lock that cannot tell lets them find out by time.
+    /// theirs for a while.
     fn want(&self, region: Region, wanted: bool);
-    /// Whether another holder says that it waits for a region.
+    /// Whether another holder may wait for a region. A way to lock that cannot tell says so
+    /// always.
     fn is_wanted(&self, region: Region) -> bool;
 }
 

@@ -39,7 +39,7 @@ impl Deadline {
 
 /// After something was given up that others wait for: time for one of them to take it.
 pub(crate) fn let_others_run() {
-    std::thread::sleep(Duration::from_micros(200));
+    std::thread::sleep(Duration::from_micros(300));
 }
 
 /// Lets so many milliseconds pass.

@@ -260,6 +260,7 @@ fn whoever_buffers_gives_way() {
     // It goes on as if nobody were there, and lets the other in all the same.
     let value = vec![b'a'; 500];
     while !waiting.is_finished() {
+        sys.advance_ms(1);
         at.append(&record(&value), Some(Durability::Buffered))
             .unwrap();
     }
