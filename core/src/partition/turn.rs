@@ -18,6 +18,8 @@ use std::ops::{Deref, DerefMut};
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Turn {
     pub taken: bool,
+    /// Since it was taken, the state is what the files say.
+    is_current: bool,
     /// The last change, in milliseconds since boot.
     changed_ms: u64,
     /// When it was last asked whether somebody waits, in milliseconds since boot.
@@ -60,12 +62,13 @@ impl Entered<'_> {
     /// From here on no change comes in.
     pub(crate) fn bar(&mut self) {
         self.state.barred = true;
+        self.state.turn.is_current = false;
     }
 
     /// Keeps the region or gives it back.
     fn end(&mut self) {
         let context = &self.partition.context;
-        if !context.may_keep_buffers || self.state.barred {
+        if !context.may_keep_buffers || !self.state.turn.is_current {
             return self.give();
         }
         let now_ms = context.sys.boot_ms();
@@ -83,7 +86,9 @@ impl Entered<'_> {
     }
 
     fn give(&mut self) {
-        self.state.turn.taken = false;
+        let turn = &mut self.state.turn;
+        turn.taken = false;
+        turn.is_current = false;
         self.partition.context.peers.give(self.partition.region);
     }
 
@@ -113,7 +118,7 @@ impl Partition {
     #[inline]
     pub(super) fn enter(&self) -> Result<Entered<'_>> {
         let state = self.look()?;
-        if state.turn.taken || !self.context.peers.are_shared() {
+        if state.turn.is_current || !self.context.peers.are_shared() {
             return Ok(Entered {
                 state,
                 partition: self,
@@ -133,6 +138,7 @@ impl Partition {
                     return Err(self.why_barred(&entered));
                 }
                 self.catch_up(&mut entered)?;
+                entered.state.turn.is_current = true;
                 return Ok(entered);
             }
             patience.wait()?;
@@ -198,6 +204,7 @@ impl Partition {
         state.turn.is_watched = false;
         if state.turn.taken {
             state.turn.taken = false;
+            state.turn.is_current = false;
             self.context.peers.give(self.region);
         }
         None

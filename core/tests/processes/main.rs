@@ -15,7 +15,7 @@ mod process;
 #[expect(dead_code, reason = "no test uses all of it")]
 mod support;
 
-use edgelog_core::sys::faulty::FaultySys;
+use edgelog_core::sys::faulty::{Cut, FaultySys};
 use edgelog_core::*;
 use process::Process;
 use std::sync::Arc;
@@ -281,4 +281,54 @@ fn manual_maintenance_keeps_nothing_back() {
     at.append(&record(b"x"), Some(Durability::Buffered))
         .unwrap();
     assert_eq!(values(&bt), ["x"]);
+}
+
+#[test]
+fn synced_means_all_before_it_too_whoever_wrote_it() {
+    let (sys, a, b) = two();
+    let (at, bt) = (topic(&a), topic(&b));
+    let mut expected = Vec::new();
+    // Over several segments, most of them the other's.
+    for i in 0..40 {
+        let value = format!("{i} {}", "x".repeat(500));
+        append(if i % 7 == 0 { &bt } else { &at }, &value);
+        expected.push(value);
+    }
+    let last = bt
+        .append(&record(b"last"), Some(Durability::Synced))
+        .unwrap();
+    assert_eq!(
+        bt.partition_stats(0).unwrap().durable_offset,
+        last.offset + 1
+    );
+    expected.push("last".to_owned());
+    for how in Cut::all_policies() {
+        let image = sys.cut(sys.operations(), how);
+        let log = open(&Process::on(&FaultySys::from_image(image)));
+        assert_eq!(values(&existing(&log, "t")), expected, "{how:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_learned_is_learned_before_the_next_change() {
+    let sys = FaultySys::new();
+    let kept = LogOptions {
+        maintenance: Maintenance::Background,
+        ..shared()
+    };
+    let a = Log::open_on(Arc::new(Process::on(&sys)), &kept).unwrap();
+    let b = open(&Process::on(&sys));
+    let (at, bt) = (topic(&a), topic(&b));
+    append(&at, "0");
+    append(&at, "1");
+    sys.advance_ms(20);
+    // The thread gives the partition back.
+    while bt.append(&record(b"2"), None).is_err() {
+        sys.advance_ms(20);
+    }
+    sys.fail_reads(5, 1);
+    let failed = at.append(&record(b"x"), None).err().unwrap();
+    assert_eq!(failed.kind(), Kind::Io);
+    assert_eq!(append(&at, "3"), 3);
+    assert_eq!(values(&bt), ["0", "1", "2", "3"]);
 }
