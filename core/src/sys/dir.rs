@@ -1,6 +1,7 @@
 //! A directory descriptor and the system calls relative to it, so that neither a chdir of the
 //! process nor a rename of the directory matters. Only 64-bit sizes; interrupted calls repeat.
 
+use super::facts::{self, Facts};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -13,16 +14,6 @@ const LIST_ENTRIES_MAX: usize = 1 << 20;
 
 /// The first descriptor that no program takes for its input, output or errors.
 const OWN_FD_MIN: RawFd = 3;
-
-/// What the engine wants to know of a file, and nothing that could fail to fit: asking for times
-/// fails on 32-bit machines after 2038.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) size_bytes: u64,
-    pub(super) inode: u64,
-    pub(super) is_file: bool,
-    pub(super) links: u64,
-}
 
 /// An open directory.
 pub(super) struct Dir {
@@ -122,11 +113,7 @@ impl Dir {
 
     /// The facts about the file that has this name now.
     pub(super) fn facts(&self, path: &str) -> io::Result<Facts> {
-        facts_at(
-            self.fd.as_raw_fd(),
-            &c_path(path)?,
-            libc::AT_SYMLINK_NOFOLLOW,
-        )
+        facts::at(self.fd.as_raw_fd(), &c_path(path)?)
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -212,76 +199,6 @@ fn sync_parent(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// The facts about an open file.
-pub(super) fn facts_of(file: &File) -> io::Result<Facts> {
-    facts_at(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
-}
-
-#[cfg(target_pointer_width = "32")]
-fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
-    // C libraries answer EOVERFLOW to fstatat64 for a file touched after 2038; statx has room,
-    // and kernels without it (before 4.11) do not reach 2038 anyway.
-    let mut facts = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    let mask = libc::STATX_SIZE | libc::STATX_INO | libc::STATX_TYPE | libc::STATX_NLINK;
-    // SAFETY: `path` is a C string and `facts` a statx buffer; both outlive the call.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_statx,
-            at,
-            path.as_ptr(),
-            flags,
-            mask,
-            facts.as_mut_ptr(),
-        )
-    };
-    if answer == 0 {
-        // SAFETY: the kernel has filled it, and zeros would be legal too.
-        let facts = unsafe { facts.assume_init() };
-        return Ok(Facts {
-            size_bytes: facts.stx_size,
-            inode: facts.stx_ino,
-            is_file: u32::from(facts.stx_mode) & libc::S_IFMT == libc::S_IFREG,
-            links: u64::from(facts.stx_nlink),
-        });
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        // EPERM is how old container filters refuse a call they do not know.
-        Some(libc::ENOSYS | libc::EPERM) => plain_facts_at(at, path, flags),
-        _ => Err(error),
-    }
-}
-
-#[cfg(not(target_pointer_width = "32"))]
-fn facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
-    plain_facts_at(at, path, flags)
-}
-
-fn plain_facts_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<Facts> {
-    let mut facts = std::mem::MaybeUninit::<libc::stat64>::zeroed();
-    // SAFETY: `path` is a C string and `facts` a stat64 buffer; both outlive the call.
-    retry(|| unsafe { libc::fstatat64(at, path.as_ptr(), facts.as_mut_ptr(), flags) })?;
-    // SAFETY: the call has filled it, and zeros would be legal too.
-    let facts = unsafe { facts.assume_init() };
-    Ok(Facts {
-        size_bytes: u64::try_from(facts.st_size).unwrap_or(0),
-        inode: facts.st_ino,
-        is_file: facts.st_mode & libc::S_IFMT == libc::S_IFREG,
-        links: links_of(&facts),
-    })
-}
-
-/// Its type differs from machine to machine.
-#[cfg(target_pointer_width = "32")]
-fn links_of(facts: &libc::stat64) -> u64 {
-    u64::from(facts.st_nlink)
-}
-
-#[cfg(not(target_pointer_width = "32"))]
-fn links_of(facts: &libc::stat64) -> u64 {
-    facts.st_nlink
 }
 
 /// A directory stream of the C library.

@@ -10,6 +10,7 @@
 pub(crate) mod backoff;
 mod clock;
 mod dir;
+mod facts;
 #[cfg(any(test, feature = "faulty"))]
 pub mod faulty;
 mod files;

@@ -1,9 +1,11 @@
 //! The machine: [`Sys`] over Linux system calls.
 
-use super::dir::{facts_of, retry, Dir};
+use super::dir::{retry, Dir};
 use super::lock::Holder;
 use super::watch::Inotify;
-use super::{clock, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch};
+use super::{
+    clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch,
+};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -155,11 +157,11 @@ impl File for RealFile {
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
-        Ok(facts_of(&self.file)?.size_bytes)
+        Ok(facts::of(&self.file)?.size_bytes)
     }
 
     fn facts(&self) -> io::Result<FileFacts> {
-        let facts = facts_of(&self.file)?;
+        let facts = facts::of(&self.file)?;
         Ok(FileFacts {
             size_bytes: facts.size_bytes,
             is_named: facts.links != 0,

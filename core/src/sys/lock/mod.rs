@@ -12,9 +12,9 @@ mod ofd;
 mod pid;
 mod turn;
 
-use super::dir::{facts_of, Dir};
+use super::dir::Dir;
 use super::fork::Kept;
-use super::{Hold, Lock, LockError};
+use super::{facts, Hold, Lock, LockError};
 use flock::Flock;
 use holder::{read_text, Announcement, HOLDER_BYTES_MAX};
 use ofd::Ofd;
@@ -91,7 +91,7 @@ struct LockFile {
 impl LockFile {
     fn open(dir: &Arc<Dir>, path: &str, flags: libc::c_int) -> io::Result<LockFile> {
         let file = dir.open_file(path, flags)?;
-        let inode = facts_of(&file)?.inode;
+        let inode = facts::of(&file)?.inode;
         Ok(LockFile {
             file: Kept::new(file),
             dir: dir.clone(),
