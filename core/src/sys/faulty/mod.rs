@@ -37,6 +37,7 @@ use faults::Faults;
 use handles::{Handle, Locked};
 use history::{Change, History};
 use image::{os_error, ROOT};
+use locks::Locks;
 use parking_lot::{Mutex, MutexGuard};
 use state::State;
 use std::io;
@@ -197,7 +198,7 @@ impl FaultySys {
         let mut state = self.state();
         state.boot_id = state.boot_id.wrapping_add(1);
         state.boot_ms = 0;
-        state.locks.clear();
+        state.locks.values_mut().for_each(Locks::end);
     }
 
     /// Sets this boot's identity; 0 for a system that does not tell.
