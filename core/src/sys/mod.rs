@@ -114,9 +114,11 @@ pub trait Lock: Send + Sync {
 /// either may see what happened for both. In a forked child it does nothing.
 pub trait Watch: Send + Sync {
     /// Waits until a name or a file's content in the directory changed since the last wait, or
-    /// [`Watch::wake`] was called, or the time is over.
+    /// [`Watch::wake`] was called, or the time is over. Ends at once when that was called before,
+    /// or the directory is gone.
     fn wait(&self, timeout: Option<Duration>);
-    /// Ends the wait under way, or else the next one. From any thread.
+    /// Ends the wait under way and all later ones: whoever wants to wait again watches anew.
+    /// From any thread.
     fn wake(&self);
 }
 

@@ -2,7 +2,7 @@
 
 use super::dir::{retry, Dir};
 use super::lock::Holder;
-use super::watch::Inotify;
+use super::watch::{Inotify, Spares};
 use super::{
     clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch,
 };
@@ -20,6 +20,7 @@ pub struct RealSys {
     /// Who we are when we hold a lock; also this boot's identity. Found out once, because locks
     /// may be taken for every append.
     holder: Holder,
+    spares: Spares,
 }
 
 impl RealSys {
@@ -30,6 +31,7 @@ impl RealSys {
         Ok(RealSys {
             dir: Mutex::new(Some(Arc::new(Dir::open(dir, create)?))),
             holder: Holder::this_process(),
+            spares: Spares::default(),
         })
     }
 
@@ -42,6 +44,7 @@ impl RealSys {
 impl Sys for RealSys {
     fn close(&self) {
         *self.dir.lock() = None;
+        self.spares.clear();
     }
 
     fn open(&self, path: &str, how: OpenHow) -> io::Result<Arc<dyn File>> {
@@ -98,7 +101,7 @@ impl Sys for RealSys {
     }
 
     fn watch(&self, path: &str) -> io::Result<Box<dyn Watch>> {
-        let watch = Inotify::new(&*self.dir()?, path)?;
+        let watch = Inotify::new(&self.spares, &*self.dir()?, path)?;
         Ok(Box::new(watch))
     }
 

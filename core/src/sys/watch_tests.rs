@@ -13,6 +13,7 @@ const SHORT: Duration = Duration::from_millis(30);
 struct Scratch {
     path: PathBuf,
     dir: Dir,
+    spares: Spares,
 }
 
 impl Scratch {
@@ -23,11 +24,12 @@ impl Scratch {
         let dir = Dir::open(&path, true).unwrap();
         dir.make_dir("t").unwrap();
         std::fs::write(path.join("t/a"), b"x").unwrap();
-        Scratch { path, dir }
+        let spares = Spares::default();
+        Scratch { path, dir, spares }
     }
 
     fn watch(&self) -> Inotify {
-        Inotify::new(&self.dir, "t").unwrap()
+        Inotify::new(&self.spares, &self.dir, "t").unwrap()
     }
 }
 
@@ -77,14 +79,45 @@ fn each_change_of_the_directory_ends_a_wait_once() {
     std::fs::read(at("a")).unwrap();
     std::fs::write(scratch.path.join("LOCK"), b"x").unwrap();
     assert!(!is_woken(&watch));
+    // A directory that is gone has no more to tell.
     std::fs::remove_dir_all(scratch.path.join("t")).unwrap();
-    assert!(is_woken(&watch));
+    watch.wait(Some(LONG));
+    watch.wait(None);
+    watch.wake();
+    watch.wait(None);
+}
+
+#[test]
+fn a_watch_hears_nothing_of_the_one_before_it() {
+    let scratch = Scratch::new();
+    let before = scratch.watch();
+    let number = before.queue().unwrap().as_raw_fd();
+    std::fs::write(scratch.path.join("t/a"), b"y").unwrap();
+    before.wake();
+    drop(before);
+    // Nor of what happens while nobody watches.
+    std::fs::write(scratch.path.join("t/a"), b"z").unwrap();
+    let watch = scratch.watch();
+    assert_eq!(watch.queue().unwrap().as_raw_fd(), number);
+    assert!(!is_woken(&watch));
+}
+
+#[test]
+fn few_queues_are_kept_and_none_after_the_end() {
+    let scratch = Scratch::new();
+    let many: Vec<Inotify> = (0..SPARES_MAX + 2).map(|_| scratch.watch()).collect();
+    drop(many);
+    assert_eq!(scratch.spares.queues.lock().len(), SPARES_MAX);
+    assert!(Inotify::new(&scratch.spares, &scratch.dir, "missing").is_err());
+    assert_eq!(scratch.spares.queues.lock().len(), SPARES_MAX);
+    scratch.spares.clear();
+    assert_eq!(scratch.spares.queues.lock().len(), 0);
 }
 
 #[test]
 fn the_directory_itself_is_the_empty_path() {
     let scratch = Scratch::new();
-    let watch = Inotify::new(&scratch.dir, "").unwrap();
+    let watch = Inotify::new(&scratch.spares, &scratch.dir, "").unwrap();
     scratch.dir.make_dir("u").unwrap();
     assert!(is_woken(&watch));
     std::fs::write(scratch.path.join("t/a"), b"y").unwrap();
@@ -94,9 +127,9 @@ fn the_directory_itself_is_the_empty_path() {
 #[test]
 fn a_waiting_thread_is_woken_by_a_change_and_by_a_wake() {
     let scratch = Scratch::new();
-    let watch = scratch.watch();
     let start = Instant::now();
     for wakes in [false, true] {
+        let watch = scratch.watch();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| watch.wait(None));
             std::thread::sleep(SHORT);
@@ -107,13 +140,12 @@ fn a_waiting_thread_is_woken_by_a_change_and_by_a_wake() {
                 std::fs::write(scratch.path.join("t/a"), b"z").unwrap();
             }
         });
-        // What belongs to the change may still arrive.
-        watch.wait(Some(SHORT));
     }
+    let watch = scratch.watch();
     watch.wake();
     watch.wake();
     watch.wait(Some(LONG));
-    assert!(!is_woken(&watch));
+    watch.wait(Some(LONG));
     assert!(start.elapsed() < LONG);
 }
 
@@ -160,20 +192,23 @@ fn times_are_rounded_up_and_may_be_long() {
 #[test]
 fn what_is_no_directory_is_not_watched() {
     let scratch = Scratch::new();
-    assert!(Inotify::new(&scratch.dir, "t/a").is_err());
-    assert!(Inotify::new(&scratch.dir, "missing").is_err());
+    assert!(Inotify::new(&scratch.spares, &scratch.dir, "t/a").is_err());
+    assert!(Inotify::new(&scratch.spares, &scratch.dir, "missing").is_err());
 }
 
 #[test]
 fn a_forked_child_waits_for_nothing_and_takes_nothing_away() {
     let scratch = Scratch::new();
     let mut watch = Some(scratch.watch());
+    drop(scratch.watch());
     std::fs::write(scratch.path.join("t/a"), b"z").unwrap();
     let code = exit_code_of_child(|| {
         let watch = watch.take().unwrap();
         watch.wait(Some(LONG));
         watch.wake();
         drop(watch);
+        // The spare of the parent is none of the child's.
+        scratch.watch().wake();
         0
     });
     assert_eq!(code, 0);
@@ -191,13 +226,11 @@ fn descriptors_are_closed_on_exec_and_are_not_the_standard_ones() {
             unsafe { libc::close(fd) };
         }
         let watch = scratch.watch();
-        let good = |kept: &Kept| {
-            let fd = kept.get().unwrap().as_raw_fd();
-            // SAFETY: the call only takes numbers.
-            fd >= 3 && unsafe { libc::fcntl(fd, libc::F_GETFD) } & libc::FD_CLOEXEC != 0
-        };
+        let fd = watch.queue().unwrap().as_raw_fd();
+        // SAFETY: the call only takes numbers.
+        let is_closed_on_exec = unsafe { libc::fcntl(fd, libc::F_GETFD) } & libc::FD_CLOEXEC != 0;
         std::fs::write(scratch.path.join("t/a"), b"z").unwrap();
-        i32::from(!(good(&watch.events) && good(&watch.wake) && is_woken(&watch)))
+        i32::from(fd < 3 || !is_closed_on_exec || !is_woken(&watch))
     });
     assert_eq!(code, 0);
 }
