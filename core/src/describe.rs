@@ -1,5 +1,6 @@
 //! The bodies of the description files: what a log, a topic and a checkpoint say.
 
+use crate::compact::{Keep, KeepRule};
 use crate::error::{Error, Kind, Result};
 use crate::options::{Durability, TopicOptions, WhenFull};
 use crate::partition::recover::Watermarks;
@@ -39,6 +40,10 @@ const SEGMENT_BYTES: u16 = 6;
 const MAX_BYTES: u16 = 7;
 const MAX_AGE_MS: u16 = 8;
 const MAX_RECORDS: u16 = 9;
+const COMPACTION_KEYS_MAX: u16 = 10;
+const MIN_GARBAGE_PERCENT: u16 = 11;
+const TOMBSTONE_MS: u16 = 12;
+const COMPACT_TRIGGER_BYTES: u16 = 13;
 /// Settings from here on change what the files mean: a reader that does not know one must stop.
 const MUST_KNOW: u16 = 0x8000;
 
@@ -55,6 +60,10 @@ impl TopicBody {
             (MAX_BYTES, o.max_bytes),
             (MAX_AGE_MS, o.max_age_ms),
             (MAX_RECORDS, o.max_records),
+            (COMPACTION_KEYS_MAX, u64::from(o.compaction_keys_max)),
+            (MIN_GARBAGE_PERCENT, u64::from(o.min_garbage_percent)),
+            (TOMBSTONE_MS, o.tombstone_ms),
+            (COMPACT_TRIGGER_BYTES, o.compact_trigger_bytes),
         ];
         let mut out = self.uid.to_le_bytes().to_vec();
         out.extend_from_slice(&o.partitions.to_le_bytes());
@@ -63,6 +72,14 @@ impl TopicBody {
         out.extend_from_slice(&(settings.len() as u16).to_le_bytes());
         for (tag, value) in settings {
             out.extend_from_slice(&tag.to_le_bytes());
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        out.extend_from_slice(&(o.keep.len() as u16).to_le_bytes());
+        for rule in &o.keep {
+            let (kind, value) = keep_numbers(rule.keep);
+            out.push(rule.prefix.len() as u8);
+            out.extend_from_slice(&rule.prefix);
+            out.push(kind);
             out.extend_from_slice(&value.to_le_bytes());
         }
         out
@@ -90,8 +107,39 @@ impl TopicBody {
                 return Err(Error::new(Kind::Version, text));
             }
         }
+        let Some(keep) = rules(&mut input) else {
+            return Ok(None);
+        };
+        options.keep = keep;
         Ok(Some(TopicBody { uid, name, options }))
     }
+}
+
+fn keep_numbers(keep: Keep) -> (u8, u64) {
+    match keep {
+        Keep::All => (0, 0),
+        Keep::Last(count) => (1, u64::from(count)),
+        Keep::For(ms) => (2, ms),
+        Keep::Nothing => (3, 0),
+    }
+}
+
+/// A rule of a kind that is newer than this keeps all: nothing goes that should not.
+fn rules(input: &mut Input<'_>) -> Option<Vec<KeepRule>> {
+    let mut rules = Vec::new();
+    for _ in 0..input.u16()? {
+        let prefix_bytes = usize::from(input.byte()?);
+        let prefix = input.bytes(prefix_bytes)?.to_vec();
+        let (kind, value) = (input.byte()?, input.u64()?);
+        let keep = match (kind, u32::try_from(value)) {
+            (1, Ok(count)) => Keep::Last(count),
+            (2, _) => Keep::For(value),
+            (3, _) => Keep::Nothing,
+            _ => Keep::All,
+        };
+        rules.push(KeepRule { prefix, keep });
+    }
+    Some(rules)
 }
 
 fn start(input: &mut Input<'_>) -> Option<(u64, u32, String)> {
@@ -121,6 +169,10 @@ fn set(o: &mut TopicOptions, tag: u16, value: u64) -> bool {
         (MAX_BYTES, _) => o.max_bytes = value,
         (MAX_AGE_MS, _) => o.max_age_ms = value,
         (MAX_RECORDS, _) => o.max_records = value,
+        (COMPACTION_KEYS_MAX, Ok(keys)) => o.compaction_keys_max = keys,
+        (MIN_GARBAGE_PERCENT, Ok(percent)) => o.min_garbage_percent = percent,
+        (TOMBSTONE_MS, _) => o.tombstone_ms = value,
+        (COMPACT_TRIGGER_BYTES, _) => o.compact_trigger_bytes = value,
         _ => return false,
     }
     true
@@ -211,6 +263,25 @@ mod tests {
                 max_bytes: 1 << 40,
                 max_age_ms: 5,
                 max_records: 6,
+                keep: vec![
+                    KeepRule::default(),
+                    KeepRule {
+                        prefix: b"battery/".to_vec(),
+                        keep: Keep::Last(10),
+                    },
+                    KeepRule {
+                        prefix: b"meter/".to_vec(),
+                        keep: Keep::For(u64::MAX),
+                    },
+                    KeepRule {
+                        prefix: b"noise/".to_vec(),
+                        keep: Keep::Nothing,
+                    },
+                ],
+                compaction_keys_max: 7,
+                min_garbage_percent: 8,
+                tombstone_ms: 9,
+                compact_trigger_bytes: 10,
             },
         }
     }
@@ -232,7 +303,8 @@ mod tests {
         };
         body.options.partitions = 1;
         let mut bytes = body.encode();
-        let at = bytes.len() - 10;
+        // Before the number of rules.
+        let at = bytes.len() - 12;
         bytes[at..at + 2].copy_from_slice(&99_u16.to_le_bytes());
         assert_eq!(TopicBody::decode(&bytes).unwrap(), Some(body));
         bytes[at..at + 2].copy_from_slice(&0x8001_u16.to_le_bytes());

@@ -18,6 +18,7 @@
 //! The layout of the files is in `FORMAT.md`.
 
 mod block;
+mod compact;
 mod context;
 mod describe;
 mod error;
@@ -44,6 +45,7 @@ mod topics;
 mod varint;
 mod verify;
 
+pub use compact::{Compaction, CompactionReport, Keep, KeepRule};
 pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use options::{

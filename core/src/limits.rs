@@ -64,3 +64,19 @@ pub const BUSY_TIMEOUT_MS_DEFAULT: u32 = 5_000;
 pub const KEEP_MS: u64 = 10;
 /// Milliseconds between two questions whether another process waits for it.
 pub const ASK_MS: u64 = 2;
+/// Rules of a topic's compaction.
+pub const RULES_MAX: usize = 64;
+/// The longest prefix of keys that has a rule.
+pub const PREFIX_BYTES_MAX: usize = 255;
+/// Records of a key that a rule may keep.
+pub const KEEP_LAST_MAX: u32 = 65_535;
+/// Keys that a compaction knows at once, unless said otherwise.
+pub const COMPACTION_KEYS_DEFAULT: u32 = 1_000;
+/// The most that may be said.
+pub const COMPACTION_KEYS_MAX: u32 = 16 * 1024 * 1024;
+/// Single records that an application may remove in one compaction.
+pub const COMPACTION_DROPS_MAX: usize = 65_536;
+/// The part of a segment that must be garbage before it is written anew, unless said otherwise.
+pub const MIN_GARBAGE_PERCENT_DEFAULT: u32 = 50;
+/// Milliseconds of running time that a tombstone stays, unless said otherwise: a day.
+pub const TOMBSTONE_MS_DEFAULT: u64 = 86_400_000;

@@ -47,9 +47,6 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
     };
     for topic in log.topics() {
         for partition in &topic.partitions {
-            if spent() {
-                return first_error.map_or(Ok(Some(0)), Err);
-            }
             sooner(partition.give_due());
             for done in [partition.flush_due(), partition.sync_due()] {
                 match done {
@@ -63,6 +60,23 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
             }
         }
         let options = topic.shared.options();
+        if !options.keep.is_empty() {
+            // A step at least, however small the budget is.
+            for partition in &topic.partitions {
+                let done = partition.compact_due(&options);
+                let goes_on = matches!(done, Ok(Some(_)));
+                match done {
+                    Ok(due) => sooner(due),
+                    Err(error) => {
+                        sooner(Some(RETRY_MS));
+                        first_error = first_error.or(Some(error));
+                    }
+                }
+                if goes_on && spent() {
+                    return first_error.map_or(Ok(Some(0)), Err);
+                }
+            }
+        }
         if options.max_age_ms != 0 {
             let retained = match context.peers.try_change() {
                 Ok(None) => {

@@ -1,9 +1,12 @@
 //! What a caller may choose, with the defaults that are right for most.
 
+use crate::compact::rules::{self, KeepRule};
 use crate::error::{Error, Result};
 use crate::limits::{
-    BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, ERASE_BLOCK_BYTES, LINGER_MS_DEFAULT,
-    LINGER_MS_MAX, PARTITIONS_MAX, SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN,
+    BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, COMPACTION_KEYS_DEFAULT,
+    COMPACTION_KEYS_MAX, ERASE_BLOCK_BYTES, LINGER_MS_DEFAULT, LINGER_MS_MAX,
+    MIN_GARBAGE_PERCENT_DEFAULT, PARTITIONS_MAX, SEGMENT_BYTES_DEFAULT, SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN, TOMBSTONE_MS_DEFAULT,
 };
 
 /// Who else may use the log while it is open.
@@ -151,6 +154,17 @@ pub struct TopicOptions {
     pub max_age_ms: u64,
     /// How many records are kept at least when older ones go; 0: no limit.
     pub max_records: u64,
+    /// What compaction keeps, by the prefixes of keys. Without a rule there is none.
+    pub keep: Vec<KeepRule>,
+    /// How many keys a compaction knows at once; more take more passes. 0 is the default.
+    pub compaction_keys_max: u32,
+    /// How much of a segment must be garbage before it is written anew, in percent; 0 is the
+    /// default, 1 is for what has any.
+    pub min_garbage_percent: u32,
+    /// How long a tombstone stays, in milliseconds of the log's running time; 0 is the default.
+    pub tombstone_ms: u64,
+    /// After how many sealed bytes a compaction is due; 0: a segment, at least an erase block.
+    pub compact_trigger_bytes: u64,
 }
 
 impl TopicOptions {
@@ -168,6 +182,18 @@ impl TopicOptions {
         }
         if o.segment_bytes == 0 {
             o.segment_bytes = chosen_segment_bytes(o.max_bytes);
+        }
+        if o.compaction_keys_max == 0 {
+            o.compaction_keys_max = COMPACTION_KEYS_DEFAULT;
+        }
+        if o.min_garbage_percent == 0 {
+            o.min_garbage_percent = MIN_GARBAGE_PERCENT_DEFAULT;
+        }
+        if o.tombstone_ms == 0 {
+            o.tombstone_ms = TOMBSTONE_MS_DEFAULT;
+        }
+        if o.compact_trigger_bytes == 0 {
+            o.compact_trigger_bytes = o.segment_bytes.max(ERASE_BLOCK_BYTES);
         }
         o.check()?;
         Ok(o)
@@ -199,6 +225,19 @@ impl TopicOptions {
                 self.segment_bytes
             ));
         }
+        if self.compaction_keys_max > COMPACTION_KEYS_MAX {
+            return refuse(format!(
+                "compaction_keys_max {}, at most {COMPACTION_KEYS_MAX}",
+                self.compaction_keys_max
+            ));
+        }
+        if self.min_garbage_percent > 100 {
+            return refuse(format!(
+                "min_garbage_percent {}, at most 100",
+                self.min_garbage_percent
+            ));
+        }
+        rules::check(&self.keep)?;
         // Each partition keeps its active segment, and one sealed one must fit to be dropped.
         let least = self
             .segment_bytes

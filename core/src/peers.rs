@@ -15,8 +15,9 @@ use crate::names;
 use crate::options::{LogOptions, Mode};
 use crate::sys::backoff::Backoff;
 use crate::sys::wake::{self, Deadline};
-use crate::sys::{Hold, Lock, LockError, Region};
+use crate::sys::{Hold, Lock, LockError, Region, REGIONS_MAX};
 use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ use std::time::Duration;
 const LOCK_RETRY_MS: u32 = 5;
 /// Regions are numbered: the log's own, then those of its partitions.
 pub(crate) const LOG_REGION: Region = Region::One(0);
+
+/// What is taken for the whole time of a compaction: one at a time in the log.
+const WORK_REGION: Region = Region::One(REGIONS_MAX - 1);
 
 /// The region of a partition of the topic in this directory.
 pub(crate) fn region_of(dir: &str, partition: u32) -> Region {
@@ -44,6 +48,8 @@ pub(crate) struct Peers {
     /// Keeps the threads of this log apart where the lock does not: one change of the list of
     /// topics at a time.
     changing: Mutex<()>,
+    /// A compaction is under way here.
+    working: AtomicBool,
 }
 
 /// The right to change the list of topics.
@@ -65,6 +71,7 @@ impl Peers {
             timeout,
             lock: Mutex::new(None),
             changing: Mutex::new(()),
+            working: AtomicBool::new(false),
         }
     }
 
@@ -120,6 +127,23 @@ impl Peers {
         if let Some(lock) = self.lock() {
             lock.give(region);
         }
+    }
+
+    /// The right to compact, if nobody else does, here or elsewhere.
+    pub(crate) fn try_work(&self) -> Result<bool> {
+        if self.working.swap(true, Ordering::Acquire) {
+            return Ok(false);
+        }
+        let taken = self.try_take(WORK_REGION);
+        if !matches!(taken, Ok(true)) {
+            self.working.store(false, Ordering::Release);
+        }
+        taken
+    }
+
+    pub(crate) fn end_work(&self) {
+        self.give(WORK_REGION);
+        self.working.store(false, Ordering::Release);
     }
 
     /// Whether another process waits for a region that is kept.

@@ -44,6 +44,12 @@ pub struct TopicStats {
     pub dropped_bytes: u64,
     /// Bytes that opening cut or skipped as damaged.
     pub damaged_bytes: u64,
+    /// Compactions of its partitions.
+    pub compactions: u64,
+    /// Records that compaction removed.
+    pub compacted_records: u64,
+    /// Bytes that compaction wrote anew: with `written_bytes`, what the medium had to bear.
+    pub rewritten_bytes: u64,
     /// Bytes that are in this process only.
     pub buffered_bytes: u64,
 }

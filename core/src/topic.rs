@@ -1,6 +1,7 @@
 //! A topic: what its partitions share, and the handle an application holds.
 
 use crate::block;
+use crate::compact::{Compaction, CompactionReport};
 use crate::context::Context;
 use crate::describe::TopicBody;
 use crate::error::{Error, Kind, Result};
@@ -114,7 +115,8 @@ impl Shared {
     pub(crate) fn lacks_room(&self, context: &Context, needed: u64) -> bool {
         let (bytes, otherwise) = {
             let options = self.options.lock();
-            let otherwise = options.max_age_ms != 0 || options.max_records != 0;
+            let otherwise =
+                options.max_age_ms != 0 || options.max_records != 0 || !options.keep.is_empty();
             (options.max_bytes != 0, otherwise)
         };
         // What others have added elsewhere is not known here.
@@ -318,6 +320,7 @@ impl Topic {
                 Appended::NeedsRoom(bytes) => {
                     // What is buffered would keep the partition from those who have the log.
                     partition.flush()?;
+                    partition.wait_for_compaction(&self.inner.shared.options());
                     _changing = Some(self.log.context().peers.change()?);
                     self.log.make_room(&self.inner, bytes)?;
                     room = Room::Made;
@@ -350,6 +353,31 @@ impl Topic {
         self.log.context().check_writable()?;
         let _changing = self.log.context().peers.change()?;
         self.log.retain(&self.inner)
+    }
+
+    /// Compacts all partitions now, on this thread, by the topic's rules. `Busy` while another
+    /// compaction of the log is under way.
+    pub fn compact(&self) -> Result<CompactionReport> {
+        self.check()?;
+        self.refresh()?;
+        let options = self.inner.shared.options();
+        let mut sum = CompactionReport::default();
+        for partition in &self.inner.partitions {
+            sum.add(&partition.compact_now(&options)?);
+        }
+        Ok(sum)
+    }
+
+    /// Begins a compaction of one partition that the application decides.
+    pub fn compaction(&self, partition: u32) -> Result<Compaction> {
+        self.check()?;
+        self.log.context().check_writable()?;
+        let keys_max = self.inner.shared.options().compaction_keys_max as usize;
+        Compaction::begin(self.clone(), partition, keys_max)
+    }
+
+    pub(crate) fn partition(&self, number: u32) -> Result<&Partition> {
+        self.inner.partition(number)
     }
 
     /// Changes the topic's configuration. The number of partitions is fixed.

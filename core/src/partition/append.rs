@@ -388,6 +388,10 @@ impl Partition {
             bytes: writer.written(),
         });
         state.created = false;
+        if state.limits.compacts {
+            // A compaction may be due.
+            self.context.signal.due_in(0);
+        }
         Ok(())
     }
 }

@@ -10,9 +10,11 @@
 //! - [`repair`]: what is put right.
 //! - [`refresh`]: what other processes have done since.
 //! - [`retain`]: the oldest segments go.
+//! - [`compact`]: new segments in the place of old ones.
 //! - [`locate`]: where a reader finds an offset or a time.
 
 mod append;
+mod compact;
 mod locate;
 pub(crate) mod recover;
 mod refresh;
@@ -25,6 +27,7 @@ pub(crate) use append::{Appended, Room};
 pub(crate) use locate::View;
 pub(crate) use turn::Entered;
 
+use crate::compact::Job;
 use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::names::SegmentName;
@@ -57,6 +60,8 @@ struct Limits {
     buffer_bytes: usize,
     linger_ms: u64,
     sync_interval_ms: u64,
+    /// There are rules to compact by.
+    compacts: bool,
 }
 
 impl Limits {
@@ -66,6 +71,7 @@ impl Limits {
             buffer_bytes: usize::try_from(options.buffer_bytes).unwrap_or(usize::MAX),
             linger_ms: u64::from(options.linger_ms),
             sync_interval_ms: u64::from(options.sync_interval_ms),
+            compacts: !options.keep.is_empty(),
         }
     }
 }
@@ -80,6 +86,9 @@ struct Counters {
     dropped_records: u64,
     dropped_bytes: u64,
     damaged_bytes: u64,
+    compactions: u64,
+    compacted_records: u64,
+    rewritten_bytes: u64,
 }
 
 /// The replica.
@@ -102,6 +111,8 @@ pub(crate) struct State {
     turn: Turn,
     /// No change may come in any more: closed, deleted, poisoned, or open for reading only.
     barred: bool,
+    /// Compaction has gone over all that lies below.
+    compacted_to: u64,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
     clock: ClockMark,
     limits: Limits,
@@ -174,6 +185,8 @@ pub(crate) struct Partition {
     region: Region,
     state: Mutex<State>,
     sync: SyncGate,
+    /// The compaction under way.
+    compaction: Mutex<Option<Box<Job>>>,
 }
 
 impl Partition {
@@ -193,6 +206,7 @@ impl Partition {
             topic,
             state: Mutex::new(state),
             sync,
+            compaction: Mutex::new(None),
         }
     }
 
@@ -222,7 +236,7 @@ impl Partition {
 
     /// Where in a file something failed.
     #[cold]
-    fn io_error(&self, what: &str, name: SegmentName, source: std::io::Error) -> Error {
+    pub(crate) fn io_error(&self, what: &str, name: SegmentName, source: std::io::Error) -> Error {
         Error::io(what, source)
             .in_partition(self.number)
             .in_segment(name.base)
@@ -276,6 +290,9 @@ impl Partition {
         add(&mut sum.dropped_records, state.counters.dropped_records);
         add(&mut sum.dropped_bytes, state.counters.dropped_bytes);
         add(&mut sum.damaged_bytes, state.counters.damaged_bytes);
+        add(&mut sum.compactions, state.counters.compactions);
+        add(&mut sum.compacted_records, state.counters.compacted_records);
+        add(&mut sum.rewritten_bytes, state.counters.rewritten_bytes);
         let waiting = state
             .active
             .as_ref()

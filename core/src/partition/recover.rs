@@ -159,6 +159,11 @@ impl Recovery<'_> {
             self.repairs
                 .push(Repair::Remove(name.path(&self.topic.dir)));
         }
+        let rewritten = |segment: &&Sealed| segment.name.generation != 0;
+        let compacted_to = sealed
+            .iter()
+            .rfind(rewritten)
+            .map_or(0, |segment| segment.summary.next_offset);
         let survived = clock.boot_id != self.context.boot_id() && clock.boot_id != 0;
         Ok(State {
             sealed,
@@ -176,6 +181,7 @@ impl Recovery<'_> {
             turn: Turn::default(),
             barred: self.context.mode == Mode::ReadOnly,
             clock,
+            compacted_to,
             limits: Limits::of(self.options),
             buffered_since_ms: None,
             unsynced_since_ms: None,

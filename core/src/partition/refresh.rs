@@ -187,6 +187,12 @@ impl Partition {
         self.see_anew(state, options, found, locked)
     }
 
+    /// Forgets the sealed segments that other processes removed.
+    pub(super) fn see_fewer(&self, state: &mut State) -> Result<()> {
+        let options = self.topic.options();
+        self.see_names(state, &options, &Seen::Same, Locked::Yes)
+    }
+
     /// Forgets the sealed segments that went, when that is all that happened.
     fn only_fewer(&self, state: &mut State, found: &[SegmentName]) -> bool {
         let is_there = |name: &SegmentName| found.binary_search(name).is_ok();
@@ -247,6 +253,7 @@ impl Partition {
         fresh.turn = state.turn;
         fresh.barred = state.barred;
         fresh.poisoned = state.poisoned;
+        fresh.compacted_to = fresh.compacted_to.max(state.compacted_to);
         fresh.durable = fresh.durable.max(state.durable);
         fresh.unsynced_since_ms = state.unsynced_since_ms;
         if fresh.clock.boot_id == 0 {

@@ -90,6 +90,19 @@ impl Writer {
         }
     }
 
+    /// A new segment for what was in others: its records tell when they came.
+    pub(crate) fn rewriting(
+        header: &Header,
+        path: String,
+        place: Place,
+        segment_bytes: u64,
+    ) -> Writer {
+        let mut writer = Writer::new(header, path, place, segment_bytes);
+        writer.summary = Summary::empty(header.name.base, 0);
+        writer.run_s = 0;
+        writer
+    }
+
     /// Goes on with a segment that was folded from its file.
     pub(crate) fn resume(name: SegmentName, path: String, fold: Fold) -> Writer {
         Writer {
@@ -237,6 +250,18 @@ impl Writer {
             .add(offset, timestamp_ms, record.value.is_none());
         open.time_max_ms = open.time_max_ms.max(timestamp_ms);
         offset
+    }
+
+    /// Adds a record with this offset; those before it are left out.
+    pub(crate) fn push_at(&mut self, record: &Record<'_>, timestamp_ms: u64, offset: u64) {
+        let skip = offset.saturating_sub(self.summary.next_offset);
+        let Some(open) = &mut self.open else { return };
+        let delta = (timestamp_ms as i64).wrapping_sub(open.time_ms as i64);
+        open.time_ms = timestamp_ms;
+        record.encode(&mut self.waiting, delta, skip);
+        self.summary
+            .add(offset, timestamp_ms, record.value.is_none());
+        open.time_max_ms = open.time_max_ms.max(timestamp_ms);
     }
 
     /// Bytes of the body of the frame that is being filled.

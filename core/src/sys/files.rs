@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 
-/// Files kept open per log; with the directory, the lock and one in passing this makes 8.
-pub(crate) const OPEN_FILES_MAX: usize = 5;
+/// Files kept open per log; with the directory, the lock's two and one in passing this makes 8.
+pub(crate) const OPEN_FILES_MAX: usize = 4;
 
 struct Entry {
     path: Box<str>,

@@ -29,7 +29,7 @@ const DRAIN_BYTES: usize = 4096;
 /// How often that is read in one wait; others may write faster than we read.
 const DRAINS_MAX: usize = 16;
 /// Queues that are kept while nobody waits.
-const SPARES_MAX: usize = 4;
+const SPARES_MAX: usize = 1;
 const EVENT_BYTES: usize = size_of::<libc::inotify_event>();
 
 /// Queues without a watch, for the next watches of the same log.

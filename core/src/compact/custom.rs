@@ -1,0 +1,122 @@
+//! The application decides record by record: it goes over them, says what goes, and commits.
+
+use super::job::{CompactionReport, Job};
+use super::keys::Keys;
+use super::verdict::Judge;
+use crate::error::{Error, Kind, Result};
+use crate::limits::COMPACTION_DROPS_MAX;
+use crate::options::ReaderOptions;
+use crate::reader::{Reader, Sink};
+use crate::record::RecordView;
+use crate::topic::Topic;
+
+/// A compaction that the application decides. It covers the sealed segments of one partition as
+/// they are when it begins. Dropping it changes nothing.
+pub struct Compaction {
+    topic: Topic,
+    partition: u32,
+    end_offset: u64,
+    reader: Reader,
+    keys: Keys,
+    keys_max: usize,
+    drops: Vec<u64>,
+}
+
+/// Passes on what lies before an offset.
+struct Before<S> {
+    end_offset: u64,
+    given: usize,
+    sink: S,
+}
+
+impl<S: Sink> Sink for &mut Before<S> {
+    fn record(&mut self, record: RecordView<'_>) {
+        if record.offset < self.end_offset {
+            self.given = self.given.saturating_add(1);
+            self.sink.record(record);
+        }
+    }
+}
+
+impl Compaction {
+    pub(crate) fn begin(topic: Topic, partition: u32, keys_max: usize) -> Result<Compaction> {
+        let reader = topic.reader(&ReaderOptions {
+            partition: Some(partition),
+            ..ReaderOptions::default()
+        })?;
+        let segments = topic.partition(partition)?.sealed_segments();
+        Ok(Compaction {
+            partition,
+            end_offset: segments.last().map_or(0, |last| last.summary.next_offset),
+            reader,
+            keys: Keys::new(keys_max, 0),
+            keys_max,
+            drops: Vec::new(),
+            topic,
+        })
+    }
+
+    /// All records below this offset are gone over; those behind it are not touched.
+    pub fn end_offset(&self) -> u64 {
+        self.end_offset
+    }
+
+    /// Gives the next records, at most `max` of them, to `sink`; answers how many. 0 is the end.
+    pub fn read_with(&mut self, max: usize, sink: impl Sink) -> Result<usize> {
+        if self.reader.position(self.partition)? >= self.end_offset {
+            return Ok(0);
+        }
+        let mut before = Before {
+            end_offset: self.end_offset,
+            given: 0,
+            sink,
+        };
+        self.reader.read_with(max, &mut before)?;
+        Ok(before.given)
+    }
+
+    /// Goes back to the first record, for another pass. What was decided stays.
+    pub fn rewind(&mut self) -> Result<()> {
+        self.reader.seek(crate::options::Start::Earliest)
+    }
+
+    /// Of this key, records before this offset go. Said again, the later offset counts. Fails with
+    /// `TooLarge` for more keys than the topic's `compaction_keys_max`: commit, and begin again.
+    pub fn keep_from(&mut self, key: &[u8], offset: u64) -> Result<()> {
+        if self.keys.set(key, offset) {
+            return Ok(());
+        }
+        let text = format!("more than {} keys in one compaction", self.keys_max);
+        Err(Error::new(Kind::TooLarge, text))
+    }
+
+    /// This record goes.
+    pub fn drop_record(&mut self, offset: u64) -> Result<()> {
+        if self.drops.len() >= COMPACTION_DROPS_MAX {
+            let text = format!("more than {COMPACTION_DROPS_MAX} single records in one compaction");
+            return Err(Error::new(Kind::TooLarge, text));
+        }
+        self.drops.push(offset);
+        Ok(())
+    }
+
+    /// Removes what was said. Where that is too little of a segment to be worth it, it stays for
+    /// now (see `min_garbage_percent`). `Busy` while another compaction of the log is under way.
+    pub fn commit(mut self) -> Result<CompactionReport> {
+        self.drops.sort_unstable();
+        let judge = Judge::Application { drops: self.drops };
+        let partition = self.topic.partition(self.partition)?;
+        let keys_max = self.keys_max;
+        let end_offset = self.end_offset;
+        partition.compact_as(|partition, min_garbage_percent| {
+            Job::over(
+                partition,
+                judge,
+                self.keys,
+                keys_max,
+                min_garbage_percent,
+                end_offset,
+            )
+        })
+    }
+}

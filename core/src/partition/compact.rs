@@ -1,0 +1,255 @@
+//! Compaction of this partition: when it is due, its steps, and the moment in which new segments
+//! take the place of old ones.
+
+use super::{Partition, Sealed, State};
+use crate::compact::{CompactionReport, Job, Judge, Rewritten};
+use crate::error::{Error, Kind, Result};
+use crate::names::SegmentName;
+use crate::options::TopicOptions;
+use crate::segment::header::ClockMark;
+use crate::sys::Sys;
+use crate::topic::Shared;
+use std::io::ErrorKind;
+
+/// Milliseconds until another look while somebody else compacts.
+const BUSY_LOOK_MS: u64 = 1_000;
+
+impl State {
+    /// Bytes of sealed segments that no compaction has gone over.
+    fn uncompacted_bytes(&self) -> u64 {
+        let mut bytes = 0_u64;
+        for segment in self.sealed.iter().rev() {
+            if segment.name.base < self.compacted_to {
+                break;
+            }
+            bytes = bytes.saturating_add(segment.bytes);
+        }
+        bytes
+    }
+}
+
+impl Partition {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.topic
+    }
+
+    pub(crate) fn sys(&self) -> &dyn Sys {
+        &*self.context.sys
+    }
+
+    pub(crate) fn clock_mark(&self) -> ClockMark {
+        self.context.clock_mark()
+    }
+
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.state.lock().limits.segment_bytes
+    }
+
+    /// The segments that never change any more, oldest first.
+    pub(crate) fn sealed_segments(&self) -> Vec<Sealed> {
+        self.state.lock().sealed.iter().cloned().collect()
+    }
+
+    /// Whether a file is there that holds offsets from this one on.
+    pub(crate) fn has_file_behind(&self, offset: u64) -> bool {
+        let state = self.state.lock();
+        let is_behind = |name: &SegmentName| name.base >= offset;
+        let last = state.sealed.back().map(|segment| segment.name);
+        let active = state.active.as_ref().filter(|_| state.created);
+        last.is_some_and(|name| is_behind(&name))
+            || active.is_some_and(|writer| is_behind(&writer.name))
+    }
+
+    /// Whether so much was sealed that a compaction is due.
+    pub(crate) fn needs_compaction(&self, options: &TopicOptions) -> bool {
+        !options.keep.is_empty()
+            && self.state.lock().uncompacted_bytes() >= options.compact_trigger_bytes
+    }
+
+    fn job(&self, options: &TopicOptions) -> Job {
+        let judge = Judge::Rules {
+            rules: options.keep.clone(),
+            tombstone_ms: options.tombstone_ms,
+            run_ms: self.context.run_ms(),
+        };
+        let keys_max = options.compaction_keys_max as usize;
+        Job::new(self, judge, keys_max, options.min_garbage_percent)
+    }
+
+    /// Does a step of the compaction that is due or under way; answers in how many milliseconds
+    /// the next one is due, if there is one.
+    pub(crate) fn compact_due(&self, options: &TopicOptions) -> Result<Option<u64>> {
+        let Some(mut job) = self.compaction.try_lock() else {
+            return Ok(Some(BUSY_LOOK_MS));
+        };
+        if job.is_none() {
+            if !self.needs_compaction(options) {
+                return Ok(None);
+            }
+            if !self.context.peers.try_work()? {
+                return Ok(Some(BUSY_LOOK_MS));
+            }
+            *job = Some(Box::new(self.job(options)));
+        }
+        let Some(under_way) = job.as_mut() else {
+            return Ok(None);
+        };
+        let started_ms = self.context.sys.boot_ms();
+        let step = under_way.step(self);
+        under_way.took(self.context.sys.boot_ms().saturating_sub(started_ms));
+        if let Ok(false) = step {
+            return Ok(Some(0));
+        }
+        let ended = job.take();
+        self.context.peers.end_work();
+        if let (Some(ended), Ok(true)) = (ended, &step) {
+            self.note_compacted(&ended);
+        }
+        step.map(|_| None)
+    }
+
+    /// Compacts now, all of it, on this thread.
+    pub(crate) fn compact_now(&self, options: &TopicOptions) -> Result<CompactionReport> {
+        self.compact_as(|partition, _| partition.job(options))
+    }
+
+    /// Does a whole job; for the application's own, which gets the topic's least part of garbage.
+    pub(crate) fn compact_as(
+        &self,
+        job: impl FnOnce(&Partition, u32) -> Job,
+    ) -> Result<CompactionReport> {
+        self.context.check_writable()?;
+        self.topic.check()?;
+        // One that is under way goes on behind this one, with what is left.
+        let mut slot = self.compaction.lock();
+        let owns_work = slot.take().is_some();
+        if !owns_work && !self.context.peers.try_work()? {
+            let text = "another compaction of the log is under way";
+            return Err(Error::new(Kind::Busy, text).in_partition(self.number));
+        }
+        let started_ms = self.context.sys.boot_ms();
+        let options = self.topic.options();
+        let mut job = job(self, options.min_garbage_percent);
+        let answer = loop {
+            match job.step(self) {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.context.peers.end_work();
+        drop(slot);
+        answer?;
+        job.took(self.context.sys.boot_ms().saturating_sub(started_ms));
+        self.note_compacted(&job);
+        Ok(job.report())
+    }
+
+    fn note_compacted(&self, job: &Job) {
+        let report = job.report();
+        let mut state = self.state.lock();
+        state.compacted_to = state.compacted_to.max(job.end_offset());
+        let counters = &mut state.counters;
+        let add = |to: &mut u64, figure: u64| *to = to.saturating_add(figure);
+        add(&mut counters.compactions, 1);
+        add(&mut counters.compacted_records, report.records_removed);
+        add(&mut counters.rewritten_bytes, report.bytes_written);
+    }
+
+    /// An append that outruns the compaction waits for its next step.
+    pub(crate) fn wait_for_compaction(&self, options: &TopicOptions) {
+        let twice = options.compact_trigger_bytes.saturating_mul(2);
+        if !options.keep.is_empty() && self.state.lock().uncompacted_bytes() >= twice {
+            drop(self.compaction.lock());
+        }
+    }
+
+    /// Puts a new segment in the place of old ones; false when they are not what they were, and
+    /// then nothing was changed.
+    pub(crate) fn replace(&self, old: &[Sealed], new: &Rewritten) -> Result<bool> {
+        if new.forgets {
+            // What was removed before must not come back after a power cut.
+            self.topic.sync_dir(&self.context)?;
+        }
+        let answer = self.swap(old, Some(new));
+        if !matches!(answer, Ok(true)) {
+            let _ = self.context.sys.unlink(&new.temporary);
+            return answer;
+        }
+        // The new name is on the medium before the old ones go.
+        self.topic.sync_dir(&self.context)?;
+        old.iter().try_for_each(|segment| self.unlink(segment))?;
+        Ok(true)
+    }
+
+    /// Removes the oldest segments, of which nothing stays; false when they are not what they
+    /// were. One after the other for good: a tombstone must not go before what it deleted.
+    pub(crate) fn remove(&self, old: &[Sealed]) -> Result<bool> {
+        if !self.swap(old, None)? {
+            return Ok(false);
+        }
+        for segment in old {
+            self.unlink(segment)?;
+            self.topic.sync_dir(&self.context)?;
+        }
+        Ok(true)
+    }
+
+    fn unlink(&self, segment: &Sealed) -> Result<()> {
+        let path = self.path(&segment.name);
+        self.context.files.forget(&path);
+        match self.context.sys.unlink(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                let what = "the compacted segment cannot be removed";
+                Err(self.io_error(what, segment.name, e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn swap(&self, old: &[Sealed], new: Option<&Rewritten>) -> Result<bool> {
+        let mut state = self.enter()?;
+        if self.context.peers.are_shared() {
+            // Others may have removed some.
+            self.see_fewer(&mut state)?;
+        }
+        let Some(first) = old.first() else {
+            return Ok(false);
+        };
+        let at = state
+            .sealed
+            .partition_point(|segment| segment.name < first.name);
+        let is_same = |(a, b): (&Sealed, &Sealed)| a.name == b.name;
+        let present = state.sealed.iter().skip(at).take(old.len());
+        if present.len() != old.len() || !present.zip(old).all(is_same) {
+            return Ok(false);
+        }
+        let is_last = state.sealed.len() == old.len() && !state.created;
+        if new.is_none() && (at != 0 || is_last) {
+            return Ok(false);
+        }
+        if let Some(new) = new {
+            let path = self.path(&new.sealed.name);
+            let sys = &*self.context.sys;
+            sys.rename(&new.temporary, &path).map_err(|e| {
+                self.io_error(
+                    "the compacted segment cannot get its name",
+                    new.sealed.name,
+                    e,
+                )
+            })?;
+        }
+        let end = at.saturating_add(old.len());
+        let before = state.bytes();
+        state.sealed.drain(at..end);
+        if let Some(new) = new {
+            state.sealed.insert(at, new.sealed.clone());
+        }
+        let after = state.bytes();
+        self.topic.subtract_used(before);
+        self.context.subtract_used(before);
+        self.topic.add_used(after);
+        self.context.add_used(after);
+        Ok(true)
+    }
+}
