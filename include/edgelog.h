@@ -129,7 +129,10 @@ typedef int32_t edgelog_status;
 /** Another process or handle has the log; edgelog_error has the process id where it is known. */
 #define EDGELOG_LOCKED (-11)
 
-/** Not now: try again. */
+/**
+ * Not now: another process is changing the same, and takes longer than busy_timeout_ms. Nothing
+ * was done; try again.
+ */
 #define EDGELOG_BUSY (-12)
 
 /** The log was opened read-only, or its medium is. */
@@ -420,12 +423,16 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 #define EDGELOG_PARTITIONS_MAX 1024
 
 /**
- * edgelog_options.mode: any number of processes; the default. In 0.1 one of them may write, and
- * the others open it EDGELOG_MODE_READ_ONLY.
+ * edgelog_options.mode: any number of processes append, read and change topics at the same time;
+ * the default. Each change of a topic waits for that of another process, see busy_timeout_ms;
+ * reading waits for nobody.
  */
 #define EDGELOG_MODE_SHARED 0
 
-/** edgelog_options.mode: this handle alone writes; faster. */
+/**
+ * edgelog_options.mode: this handle alone writes; faster, as it never asks what others did. Any
+ * other that writes gets EDGELOG_LOCKED, and so does this one while another has the log.
+ */
 #define EDGELOG_MODE_EXCLUSIVE 1
 
 /**
@@ -439,7 +446,8 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 
 /**
  * edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then, or linger_ms and
- * sync_interval_ms promise nothing.
+ * sync_interval_ms promise nothing. With EDGELOG_MODE_SHARED, buffered appends write at once: what
+ * nobody writes out would keep others from the topic.
  */
 #define EDGELOG_MAINTENANCE_MANUAL 1
 
@@ -465,8 +473,9 @@ edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size)
 #define EDGELOG_DURABILITY_DEFAULT 0
 
 /**
- * Durability: in this process. Goes out when buffer_bytes are full, after linger_ms, on flush and
- * on close. Lost when the process dies; nobody reads it before it is written.
+ * Durability: in this process. Goes out when buffer_bytes are full, after linger_ms, on flush, on
+ * close, and with EDGELOG_MODE_SHARED when another process wants to append: until then the
+ * partition is this process's. Lost when the process dies; nobody reads it before it is written.
  */
 #define EDGELOG_DURABILITY_BUFFERED 1
 
@@ -538,13 +547,20 @@ typedef struct edgelog_options {
   uint32_t on_damage;
   /** EDGELOG_CREATE_* */
   uint32_t create;
-  /** How long to wait while another has the log, before EDGELOG_LOCKED. */
+  /** How long opening waits while another has the log, before EDGELOG_LOCKED. */
   uint32_t lock_timeout_ms;
   /**
    * What all topics together may take on the medium; then the oldest sealed segments go, of
    * topics that drop theirs, and without one appends answer EDGELOG_FULL. 0: no limit.
    */
   uint64_t log_bytes_max;
+  /**
+   * How long a change, or opening, waits for the change of another process, before
+   * EDGELOG_BUSY. Only with EDGELOG_MODE_SHARED. 0: 5000.
+   */
+  uint32_t busy_timeout_ms;
+  /** 0 */
+  uint32_t reserved;
 } edgelog_options;
 
 /**
@@ -1256,7 +1272,7 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
 #define EDGELOG_RECORD_INIT                                                                        \
   {sizeof(edgelog_record), 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT, EDGELOG_BYTES_INIT,                  \
    EDGELOG_PTR_INIT}
-#define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0}
+#define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_TOPIC_OPTIONS_INIT                                                                 \
   {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_READER_OPTIONS_INIT                                                                \

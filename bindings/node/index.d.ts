@@ -51,7 +51,7 @@ export type HeadersInit =
  * How safe a record is when an append has succeeded.
  *
  * - `buffered`: in this process. It goes out when the buffer is full, after `lingerMs`, on a
- *   flush or on close.
+ *   flush, on close, or when another process wants to append.
  * - `written`: with the operating system. It survives the end of the process.
  * - `synced`: on the medium. It survives a power cut.
  */
@@ -63,19 +63,24 @@ export type Create = 'if_missing' | 'never' | 'new';
 /** Options of a log. */
 export interface LogOptions {
   /**
-   * - `shared` (the default): any number of processes.
-   * - `exclusive`: this one only; a second opener gets LOCKED.
+   * - `shared` (the default): any number of processes append and read at the same time.
+   * - `exclusive`: this one only, and faster; another that writes gets LOCKED.
    * - `read_only`: changes nothing, also beside a writer and on read-only media.
    */
   mode?: 'shared' | 'exclusive' | 'read_only' | undefined;
-  /** `background` (the default) has a thread; with `manual`, call {@link Log.maintain}. */
+  /**
+   * `background` (the default) has a thread; with `manual`, call {@link Log.maintain}. A shared log
+   * keeps nothing buffered then.
+   */
   maintenance?: 'background' | 'manual' | undefined;
   /** `salvage` (the default) opens what is readable; `refuse` fails with DAMAGED. */
   onDamage?: 'salvage' | 'refuse' | undefined;
   /** Default `if_missing`. */
   create?: Create | undefined;
-  /** How long to wait for the lock. Default 0: LOCKED at once. */
+  /** How long opening waits while another has the log. Default 0: LOCKED at once. */
   lockTimeoutMs?: number | undefined;
+  /** How long a change waits for the change of another process, before BUSY. Default 5000. */
+  busyTimeoutMs?: number | undefined;
   /** What all topics together may take on disk. Default 0: no limit. */
   logBytesMax?: bigint | number | undefined;
 }

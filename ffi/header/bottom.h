@@ -10,7 +10,7 @@
 #define EDGELOG_RECORD_INIT                                                                        \
   {sizeof(edgelog_record), 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT, EDGELOG_BYTES_INIT,                  \
    EDGELOG_PTR_INIT}
-#define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0}
+#define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_TOPIC_OPTIONS_INIT                                                                 \
   {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_READER_OPTIONS_INIT                                                                \

@@ -28,8 +28,8 @@ layout!(edgelog_error, 312, struct_size 0, status 4, os_error 8, flags 12, parti
     process_id 20, segment 24, position 32, offset 40, offset_end 48, text 56);
 layout!(edgelog_record, 72, struct_size 0, flags 4, partition 8, header_count 12, offset 16,
     timestamp_ms 24, key 32, value 48, headers 64);
-layout!(edgelog_options, 32, struct_size 0, mode 4, maintenance 8, on_damage 12, create 16,
-    lock_timeout_ms 20, log_bytes_max 24);
+layout!(edgelog_options, 40, struct_size 0, mode 4, maintenance 8, on_damage 12, create 16,
+    lock_timeout_ms 20, log_bytes_max 24, busy_timeout_ms 32, reserved 36);
 layout!(edgelog_topic_options, 64, struct_size 0, create 4, partitions 8, durability 12,
     when_full 16, linger_ms 20, sync_interval_ms 24, buffer_bytes 28, segment_bytes 32,
     max_bytes 40, max_age_ms 48, max_records 56);

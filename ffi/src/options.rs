@@ -15,10 +15,12 @@ use crate::tagged::{self, Tagged};
 /// The most partitions of a topic.
 pub const EDGELOG_PARTITIONS_MAX: u32 = 1024;
 
-/// edgelog_options.mode: any number of processes; the default. In 0.1 one of them may write, and
-/// the others open it EDGELOG_MODE_READ_ONLY.
+/// edgelog_options.mode: any number of processes append, read and change topics at the same time;
+/// the default. Each change of a topic waits for that of another process, see busy_timeout_ms;
+/// reading waits for nobody.
 pub const EDGELOG_MODE_SHARED: u32 = 0;
-/// edgelog_options.mode: this handle alone writes; faster.
+/// edgelog_options.mode: this handle alone writes; faster, as it never asks what others did. Any
+/// other that writes gets EDGELOG_LOCKED, and so does this one while another has the log.
 pub const EDGELOG_MODE_EXCLUSIVE: u32 = 1;
 /// edgelog_options.mode: only reads, takes no lock, changes nothing; works beside writers and on
 /// read-only media.
@@ -27,7 +29,8 @@ pub const EDGELOG_MODE_READ_ONLY: u32 = 2;
 /// edgelog_options.maintenance: one thread of the library does what is due; the default.
 pub const EDGELOG_MAINTENANCE_BACKGROUND: u32 = 0;
 /// edgelog_options.maintenance: no thread; call edgelog_log_maintain now and then, or linger_ms and
-/// sync_interval_ms promise nothing.
+/// sync_interval_ms promise nothing. With EDGELOG_MODE_SHARED, buffered appends write at once: what
+/// nobody writes out would keep others from the topic.
 pub const EDGELOG_MAINTENANCE_MANUAL: u32 = 1;
 
 /// edgelog_options.on_damage: open what is readable and report the rest; the default.
@@ -60,17 +63,23 @@ pub struct edgelog_options {
     pub on_damage: u32,
     /// EDGELOG_CREATE_*
     pub create: u32,
-    /// How long to wait while another has the log, before EDGELOG_LOCKED.
+    /// How long opening waits while another has the log, before EDGELOG_LOCKED.
     pub lock_timeout_ms: u32,
     /// What all topics together may take on the medium; then the oldest sealed segments go, of
     /// topics that drop theirs, and without one appends answer EDGELOG_FULL. 0: no limit.
     pub log_bytes_max: u64,
+    /// How long a change, or opening, waits for the change of another process, before
+    /// EDGELOG_BUSY. Only with EDGELOG_MODE_SHARED. 0: 5000.
+    pub busy_timeout_ms: u32,
+    /// 0
+    pub reserved: u32,
 }
 
 /// Durability: the topic's; in edgelog_topic_options: EDGELOG_DURABILITY_WRITTEN.
 pub const EDGELOG_DURABILITY_DEFAULT: u32 = 0;
-/// Durability: in this process. Goes out when buffer_bytes are full, after linger_ms, on flush and
-/// on close. Lost when the process dies; nobody reads it before it is written.
+/// Durability: in this process. Goes out when buffer_bytes are full, after linger_ms, on flush, on
+/// close, and with EDGELOG_MODE_SHARED when another process wants to append: until then the
+/// partition is this process's. Lost when the process dies; nobody reads it before it is written.
 pub const EDGELOG_DURABILITY_BUFFERED: u32 = 1;
 /// Durability: with the operating system. Survives the death of the process, not a power cut.
 pub const EDGELOG_DURABILITY_WRITTEN: u32 = 2;
@@ -213,15 +222,17 @@ pub unsafe extern "C" fn edgelog_reader_options_init(
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_options {
-    const FIRST_BYTES: usize = 32;
+    const FIRST_BYTES: usize = 40;
     const DEFAULT: Self = edgelog_options {
-        struct_size: 32,
+        struct_size: 40,
         mode: EDGELOG_MODE_SHARED,
         maintenance: EDGELOG_MAINTENANCE_BACKGROUND,
         on_damage: EDGELOG_ON_DAMAGE_SALVAGE,
         create: EDGELOG_CREATE_IF_MISSING,
         lock_timeout_ms: 0,
         log_bytes_max: 0,
+        busy_timeout_ms: 0,
+        reserved: 0,
     };
 }
 
@@ -275,6 +286,9 @@ pub(crate) unsafe fn or_default<T: Tagged>(options: *const T) -> Result<T, Failu
 
 impl edgelog_options {
     pub(crate) fn convert(&self) -> Result<core::LogOptions, Failure> {
+        if self.reserved != 0 {
+            return Err(invalid("reserved is not 0"));
+        }
         Ok(core::LogOptions {
             mode: match self.mode {
                 EDGELOG_MODE_SHARED => core::Mode::Shared,
@@ -294,7 +308,7 @@ impl edgelog_options {
             },
             create: create(self.create)?,
             lock_timeout_ms: self.lock_timeout_ms,
-            busy_timeout_ms: 0,
+            busy_timeout_ms: self.busy_timeout_ms,
             log_bytes_max: (self.log_bytes_max != 0).then_some(self.log_bytes_max),
         })
     }

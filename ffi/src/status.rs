@@ -43,7 +43,8 @@ pub const EDGELOG_NOT_FOUND: edgelog_status = -9;
 pub const EDGELOG_EXISTS: edgelog_status = -10;
 /// Another process or handle has the log; edgelog_error has the process id where it is known.
 pub const EDGELOG_LOCKED: edgelog_status = -11;
-/// Not now: try again.
+/// Not now: another process is changing the same, and takes longer than busy_timeout_ms. Nothing
+/// was done; try again.
 pub const EDGELOG_BUSY: edgelog_status = -12;
 /// The log was opened read-only, or its medium is.
 pub const EDGELOG_READ_ONLY: edgelog_status = -13;

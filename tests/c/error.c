@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 
 static void a_failure_fills_it(void) {
   edgelog_error error;
@@ -71,11 +72,68 @@ static void one_that_was_never_prepared_stops_the_call(void) {
 }
 
 static void a_held_lock_tells_who(void) {
-  edgelog_log *log = open_log("log"), *second = NULL;
+  edgelog_options options = EDGELOG_OPTIONS_INIT;
+  edgelog_log *log = NULL, *second = NULL;
   edgelog_error error = EDGELOG_ERROR_INIT;
+  options.mode = EDGELOG_MODE_EXCLUSIVE;
+  OK(edgelog_open(in_here("log"), &options, &log, &failure));
+  STATUS(edgelog_open(in_here("log"), &options, &second, &error), EDGELOG_LOCKED);
+  CHECK(error.process_id == (uint32_t)getpid());
+  error.process_id = 0;
   STATUS(edgelog_open(in_here("log"), NULL, &second, &error), EDGELOG_LOCKED);
   CHECK(error.flags & EDGELOG_ERROR_HAS_PROCESS);
   CHECK(error.process_id == (uint32_t)getpid());
+  OK(edgelog_close(log, &failure));
+}
+
+static edgelog_record a_value(void) {
+  edgelog_record record = EDGELOG_RECORD_INIT;
+  record.flags = EDGELOG_RECORD_HAS_VALUE;
+  record.value = edgelog_bytes_of("value", 5);
+  return record;
+}
+
+/* The life of another process: it keeps a buffered record and stops. */
+static int keep_and_stop(const char *path) {
+  edgelog_record record = a_value();
+  edgelog_log *log = NULL;
+  edgelog_topic *topic = NULL;
+  if (edgelog_open(path, NULL, &log, NULL) != EDGELOG_OK ||
+      edgelog_topic_open(log, "t", 1, NULL, &topic, NULL) != EDGELOG_OK ||
+      edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_BUFFERED, NULL, NULL) != EDGELOG_OK)
+    return 1;
+  raise(SIGSTOP);
+  return edgelog_close(log, NULL) != EDGELOG_OK;
+}
+
+static void busy_while_a_stopped_process_keeps_the_topic(void) {
+  edgelog_options options = EDGELOG_OPTIONS_INIT;
+  edgelog_topic_options of_topic = EDGELOG_TOPIC_OPTIONS_INIT;
+  edgelog_error error = EDGELOG_ERROR_INIT;
+  edgelog_record record = a_value();
+  edgelog_position position;
+  edgelog_log *log = NULL, *other = NULL;
+  edgelog_topic *topic = NULL;
+  options.busy_timeout_ms = 50;
+  of_topic.linger_ms = 60000;
+  OK(edgelog_open(in_here("log"), &options, &log, &failure));
+  OK(edgelog_topic_open(log, "t", 1, &of_topic, &topic, &failure));
+
+  int state = 0;
+  pid_t child = fork();
+  if (child == 0) _exit(keep_and_stop(in_here("log")));
+  CHECK(waitpid(child, &state, WUNTRACED) == child && WIFSTOPPED(state));
+  edgelog_status append =
+      edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_WRITTEN, NULL, &error);
+  edgelog_status open = edgelog_open(in_here("log"), &options, &other, NULL);
+  kill(child, SIGCONT);
+  STATUS(append, EDGELOG_BUSY);
+  STATUS(open, EDGELOG_BUSY);
+  CHECK(waitpid(child, &state, 0) == child && state == 0);
+
+  OK(edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_WRITTEN, &position, &failure));
+  CHECK(position.offset == 1);
+  OK(edgelog_topic_close(topic, &failure));
   OK(edgelog_close(log, &failure));
 }
 
@@ -86,5 +144,6 @@ int main(void) {
   RUN(a_longer_one_has_its_tail_zeroed);
   RUN(one_that_was_never_prepared_stops_the_call);
   RUN(a_held_lock_tells_who);
+  RUN(busy_while_a_stopped_process_keeps_the_topic);
   return tests_result();
 }

@@ -50,7 +50,7 @@ AT(edgelog_record, key, 32);
 AT(edgelog_record, value, 48);
 AT(edgelog_record, headers, 64);
 
-SIZE(edgelog_options, 32);
+SIZE(edgelog_options, 40);
 AT(edgelog_options, struct_size, 0);
 AT(edgelog_options, mode, 4);
 AT(edgelog_options, maintenance, 8);
@@ -58,6 +58,8 @@ AT(edgelog_options, on_damage, 12);
 AT(edgelog_options, create, 16);
 AT(edgelog_options, lock_timeout_ms, 20);
 AT(edgelog_options, log_bytes_max, 24);
+AT(edgelog_options, busy_timeout_ms, 32);
+AT(edgelog_options, reserved, 36);
 
 SIZE(edgelog_topic_options, 64);
 AT(edgelog_topic_options, struct_size, 0);

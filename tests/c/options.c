@@ -38,6 +38,14 @@ static void each_value_of_a_log_s_options_is_known_or_refused(void) {
   }
 }
 
+static void a_reserved_field_must_be_zero(void) {
+  edgelog_options options = EDGELOG_OPTIONS_INIT;
+  options.busy_timeout_ms = UINT32_MAX;
+  OK(opens(&options));
+  options.reserved = 1;
+  STATUS(opens(&options), EDGELOG_INVALID);
+}
+
 static void sizes_of_other_versions(void) {
   struct {
     edgelog_options known;
@@ -48,7 +56,7 @@ static void sizes_of_other_versions(void) {
   OK(opens(&newer.known));
   newer.later = 1;
   STATUS(opens(&newer.known), EDGELOG_INVALID);
-  const uint32_t wrong[] = {0, 31, 4097, UINT32_MAX};
+  const uint32_t wrong[] = {0, 39, 4097, UINT32_MAX};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     newer.known.struct_size = wrong[i];
     STATUS(opens(&newer.known), EDGELOG_INVALID);
@@ -175,6 +183,7 @@ static void a_reader_s_unknown_values_are_refused(void) {
 int main(void) {
   RUN(null_means_the_defaults);
   RUN(each_value_of_a_log_s_options_is_known_or_refused);
+  RUN(a_reserved_field_must_be_zero);
   RUN(sizes_of_other_versions);
   RUN(create_says_whether_it_must_exist);
   RUN(a_topic_keeps_its_configuration);

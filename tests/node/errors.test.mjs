@@ -84,6 +84,8 @@ test('INVALID: options that are not there or not right', async (t) => {
     { create: true },
     { lockTimeoutMs: -1 },
     { lockTimeoutMs: 2 ** 32 },
+    { busyTimeoutMs: -1 },
+    { busyTimeoutMs: 0.5 },
     { logBytesMax: 1.5 },
     { logBytesMax: -1n },
   ]) {

@@ -146,6 +146,7 @@ def test_wrong_options(log: edgelog.Log, options: "dict[str, object]", message: 
         {"maintenance": "never"},
         {"on_damage": "cry"},
         {"lock_timeout": -1.0},
+        {"busy_timeout": -1.0},
         {"log_bytes_max": -1},
     ],
 )

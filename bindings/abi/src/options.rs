@@ -173,8 +173,10 @@ pub struct LogOptions {
     pub on_damage: OnDamage,
     /// Whether to make it.
     pub create: Create,
-    /// How long to wait for another process to let go of it.
+    /// How long opening waits for another process to let go of it.
     pub lock_timeout_ms: u32,
+    /// How long a change waits for the change of another process; 0: 5 seconds.
+    pub busy_timeout_ms: u32,
     /// The most bytes of all its files; 0: no limit.
     pub log_bytes_max: u64,
 }
@@ -187,6 +189,7 @@ impl LogOptions {
         options.on_damage = self.on_damage.code();
         options.create = self.create.code();
         options.lock_timeout_ms = self.lock_timeout_ms;
+        options.busy_timeout_ms = self.busy_timeout_ms;
         options.log_bytes_max = self.log_bytes_max;
         Ok(options)
     }

@@ -55,6 +55,7 @@ const LOG = {
   onDamage: choice('salvage', 'refuse'),
   create: CREATE,
   lockTimeoutMs: u32,
+  busyTimeoutMs: u32,
   logBytesMax: u64,
 };
 

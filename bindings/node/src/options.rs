@@ -22,6 +22,8 @@ pub struct LogChoices {
     pub create: u32,
     /// How long to wait for the lock.
     pub lock_timeout_ms: u32,
+    /// How long to wait for another process's change; 0: the default.
+    pub busy_timeout_ms: u32,
     /// 0: no limit.
     pub log_bytes_max: BigInt,
 }
@@ -38,6 +40,7 @@ impl LogChoices {
             on_damage: pick(self.on_damage, [OnDamage::Salvage, OnDamage::Refuse])?,
             create: create(self.create)?,
             lock_timeout_ms: self.lock_timeout_ms,
+            busy_timeout_ms: self.busy_timeout_ms,
             log_bytes_max: whole(&self.log_bytes_max)?,
         })
     }

@@ -30,11 +30,12 @@ pub struct Log {
 ///
 /// Modes: "shared" (any number of processes), "exclusive" (this one alone) and "read_only". With
 /// create False the log has to be there, with "new" it must not be there. Another process that
-/// holds the log is waited for lock_timeout seconds.
+/// holds the log is waited for lock_timeout seconds. In a shared log, a change waits busy_timeout
+/// seconds (0: 5) for the change of another process, then it raises BusyError.
 #[pyfunction]
 #[pyo3(signature = (
     path, *, mode=None, maintenance=None, on_damage=None, create=None, lock_timeout=0.0,
-    log_bytes_max=None
+    busy_timeout=0.0, log_bytes_max=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub fn open(
@@ -45,6 +46,7 @@ pub fn open(
     on_damage: Option<&Bound<'_, PyAny>>,
     create: Option<&Bound<'_, PyAny>>,
     lock_timeout: f64,
+    busy_timeout: f64,
     log_bytes_max: Option<Number<u64>>,
 ) -> PyResult<Log> {
     let (mode, word) = match mode {
@@ -63,6 +65,7 @@ pub fn open(
             .unwrap_or_default(),
         create: options::create(create)?,
         lock_timeout_ms: milliseconds(py, lock_timeout)?,
+        busy_timeout_ms: milliseconds(py, busy_timeout)?,
         log_bytes_max: log_bytes_max.map_or(0, |log_bytes_max| log_bytes_max.0),
     };
     let inner = py

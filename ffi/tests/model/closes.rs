@@ -42,8 +42,13 @@ impl Run {
                 .rng
                 .pick(&[EDGELOG_CREATE_IF_MISSING, EDGELOG_CREATE_NEW]),
         };
+        options.mode = self
+            .rng
+            .pick(&[EDGELOG_MODE_SHARED, EDGELOG_MODE_EXCLUSIVE]);
         self.log = calls::open(&self.directory, &options).unwrap();
-        let locked = calls::open(&self.directory, &calls::options()).unwrap_err();
+        let mut other = calls::options();
+        other.mode = EDGELOG_MODE_EXCLUSIVE;
+        let locked = calls::open(&self.directory, &other).unwrap_err();
         assert_eq!(locked.status, EDGELOG_LOCKED);
         assert_eq!(locked.process_id, Some(std::process::id()));
         assert_eq!(calls::damages(self.log, false).unwrap(), 0);

@@ -64,6 +64,7 @@ def open(
     on_damage: Literal["salvage", "refuse"] | None = None,
     create: _Create | None = None,
     lock_timeout: float = 0.0,
+    busy_timeout: float = 0.0,
     log_bytes_max: int | None = None,
 ) -> Log: ...
 def _close_all() -> None: ...

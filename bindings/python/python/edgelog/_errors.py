@@ -107,7 +107,7 @@ class LockedError(Error, BlockingIOError):
 
 
 class BusyError(Error, BlockingIOError):
-    """It cannot be done now; try again."""
+    """Another process is changing the same and takes too long; nothing was done, try again."""
 
     _os_error = errno.EBUSY
 

@@ -38,6 +38,7 @@ impl Fuzz<'_> {
         options.set_u32(offset_of!(edgelog_options, maintenance), maintenance);
         let wait_ms = rng.below(3) as u32;
         options.set_u32(offset_of!(edgelog_options, lock_timeout_ms), wait_ms);
+        options.set_u32(offset_of!(edgelog_options, busy_timeout_ms), wait_ms);
         if rng.percent(10) {
             let most = rng.odd_number();
             options.set_u64(offset_of!(edgelog_options, log_bytes_max), most);
