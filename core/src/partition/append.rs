@@ -302,13 +302,13 @@ impl Partition {
     /// Writes out what is buffered, of a log that is closed already.
     pub(crate) fn flush_last(&self) -> Result<()> {
         let mut state = self.state.lock();
-        if state.poisoned {
-            return Err(self.poisoned());
-        }
-        if state.has_new_records() {
-            self.write_out(&mut state, Extent::All)?;
-        }
-        Ok(())
+        let flushed = match state.has_new_records() {
+            _ if state.poisoned => Err(self.poisoned()),
+            true => self.write_out(&mut state, Extent::All),
+            false => Ok(()),
+        };
+        self.give_last(&mut state);
+        flushed
     }
 
     /// Writes out what has been buffered for long enough; answers when the next is due, in

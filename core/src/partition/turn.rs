@@ -189,6 +189,16 @@ impl Partition {
         self.context.peers.give(self.region);
     }
 
+    /// Gives the region back when the log closes: closing waits for the log's own region, and who
+    /// has that may wait for this one.
+    pub(super) fn give_last(&self, state: &mut State) {
+        if state.turn.taken {
+            state.turn.taken = false;
+            state.turn.is_current = false;
+            self.context.peers.give(self.region);
+        }
+    }
+
     /// Gives the region back that nobody here has needed for a while; answers when to look again,
     /// in milliseconds from now.
     pub(crate) fn give_due(&self) -> Option<u64> {
