@@ -1,5 +1,6 @@
 //! The one error type: what failed, where, and the system's own error.
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
 
@@ -31,6 +32,8 @@ pub enum Kind {
     Locked,
     /// It would have had to wait, and may not.
     Busy,
+    /// A handle of another kind, or one that another thread is inside of and that is for one.
+    Misuse,
     /// The log was opened for reading only, or its medium is.
     ReadOnly,
     /// Damage was found and the caller asked not to go on over it.
@@ -183,6 +186,13 @@ impl Error {
     /// The process that holds the lock, where it is known.
     pub fn process_id(&self) -> Option<u32> {
         self.0.process_id
+    }
+}
+
+impl From<TryReserveError> for Error {
+    #[cold]
+    fn from(_: TryReserveError) -> Error {
+        Error::new(Kind::NoMemory, "not enough memory for what was asked for")
     }
 }
 

@@ -1,130 +1,96 @@
 //! Why a call fails, on its way to the caller's `edgelog_error`.
 
 use std::any::Any;
-use std::collections::TryReserveError;
 use std::ffi::c_char;
 use std::fmt::{self, Write};
+
+use edgelog_core::Kind;
 
 use crate::error::{
     edgelog_error, EDGELOG_ERROR_HAS_OFFSET, EDGELOG_ERROR_HAS_PARTITION,
     EDGELOG_ERROR_HAS_POSITION, EDGELOG_ERROR_HAS_PROCESS, EDGELOG_ERROR_HAS_SEGMENT,
     EDGELOG_ERROR_TEXT_BYTES,
 };
-use crate::status::{
-    self, edgelog_status, EDGELOG_INTERNAL, EDGELOG_INVALID, EDGELOG_NO_MEMORY, EDGELOG_OK,
-};
+use crate::status::{self, edgelog_status, EDGELOG_OK};
 use crate::tagged::{self, Tagged};
 
-/// The engine's error, or one found on the way to it.
-pub(crate) enum Failure {
-    Engine(edgelog_core::Error),
-    Here(edgelog_status, &'static str),
-    Panic(Box<dyn Any + Send>),
-}
+/// The engine's error, or one found on the way to it. One word wide, so that an [`Answer`] travels
+/// in registers.
+pub(crate) use edgelog_core::Error as Failure;
 
 /// What the body of a call comes to.
 pub(crate) type Answer = Result<edgelog_status, Failure>;
 
-impl From<edgelog_core::Error> for Failure {
-    fn from(error: edgelog_core::Error) -> Failure {
-        Failure::Engine(error)
-    }
-}
-
-impl From<TryReserveError> for Failure {
-    fn from(_: TryReserveError) -> Failure {
-        Failure::Here(
-            EDGELOG_NO_MEMORY,
-            "not enough memory for the arguments of this call",
-        )
-    }
-}
-
 /// A wrong argument.
 #[cold]
+#[inline(never)]
 pub(crate) fn invalid(text: &'static str) -> Failure {
-    Failure::Here(EDGELOG_INVALID, text)
+    Failure::new(Kind::Invalid, text)
 }
 
-impl Failure {
-    pub(crate) fn status(&self) -> edgelog_status {
-        match self {
-            Failure::Engine(error) => status::of_kind(error.kind()),
-            Failure::Here(status, _) => *status,
-            Failure::Panic(_) => EDGELOG_INTERNAL,
-        }
-    }
-
-    /// Fills the caller's error, if there is one, and returns the status to answer.
-    ///
-    /// # Safety
-    /// `error` is NULL or passed [`tagged::check`].
-    #[cold]
-    pub(crate) unsafe fn report(self, error: *mut edgelog_error) -> edgelog_status {
-        let status = self.status();
-        debug_assert!(status < EDGELOG_OK);
-        if !error.is_null() {
-            // SAFETY: as this function asks for.
-            unsafe { tagged::give(error, self.describe(status)) };
-        }
-        status
-    }
-
-    fn describe(&self, status: edgelog_status) -> edgelog_error {
-        let mut filled = edgelog_error {
-            status,
-            ..edgelog_error::DEFAULT
-        };
-        let mut text = Text {
-            bytes: &mut filled.text,
-            used: 0,
-        };
-        // Text never refuses; the engine's own Display has no reason to.
-        let _ = match self {
-            Failure::Engine(error) => write!(text, "{error}"),
-            Failure::Here(_, sentence) => text.write_str(sentence),
-            Failure::Panic(payload) => write!(text, "a fault of edgelog: {}", said(payload)),
-        };
-        if let Failure::Engine(error) = self {
-            locate(&mut filled, error);
-        }
-        filled
-    }
-}
-
-fn locate(filled: &mut edgelog_error, error: &edgelog_core::Error) {
-    filled.os_error = error.os_error().unwrap_or(0);
-    if let Some(partition) = error.partition() {
-        filled.partition = partition;
-        filled.flags |= EDGELOG_ERROR_HAS_PARTITION;
-    }
-    if let Some(segment) = error.segment() {
-        filled.segment = segment;
-        filled.flags |= EDGELOG_ERROR_HAS_SEGMENT;
-    }
-    if let Some(position) = error.position() {
-        filled.position = position;
-        filled.flags |= EDGELOG_ERROR_HAS_POSITION;
-    }
-    if let Some((first, end)) = error.offsets() {
-        filled.offset = first;
-        filled.offset_end = end;
-        filled.flags |= EDGELOG_ERROR_HAS_OFFSET;
-    }
-    if let Some(process) = error.process_id() {
-        filled.process_id = process;
-        filled.flags |= EDGELOG_ERROR_HAS_PROCESS;
-    }
-}
-
-fn said(payload: &Box<dyn Any + Send>) -> &str {
-    if let Some(text) = payload.downcast_ref::<&str>() {
+/// A panic of the engine, with what it said.
+#[cold]
+pub(crate) fn of_panic(payload: &(dyn Any + Send)) -> Failure {
+    let said = if let Some(text) = payload.downcast_ref::<&str>() {
         text
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text
     } else {
         "no message"
+    };
+    Failure::new(Kind::Internal, format!("a fault of edgelog: {said}"))
+}
+
+/// Fills the caller's error, if there is one, and returns the status to answer.
+///
+/// # Safety
+/// `error` is NULL or passed [`tagged::check`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn report(failure: Failure, error: *mut edgelog_error) -> edgelog_status {
+    let status = status::of_kind(failure.kind());
+    debug_assert!(status < EDGELOG_OK);
+    if !error.is_null() {
+        // SAFETY: as this function asks for.
+        unsafe { tagged::give(error, describe(&failure)) };
     }
+    status
+}
+
+fn describe(failure: &Failure) -> edgelog_error {
+    let mut filled = edgelog_error {
+        status: status::of_kind(failure.kind()),
+        os_error: failure.os_error().unwrap_or(0),
+        ..edgelog_error::DEFAULT
+    };
+    let mut text = Text {
+        bytes: &mut filled.text,
+        used: 0,
+    };
+    // Text never refuses; the engine's own Display has no reason to.
+    let _ = write!(text, "{failure}");
+    if let Some(partition) = failure.partition() {
+        filled.partition = partition;
+        filled.flags |= EDGELOG_ERROR_HAS_PARTITION;
+    }
+    if let Some(segment) = failure.segment() {
+        filled.segment = segment;
+        filled.flags |= EDGELOG_ERROR_HAS_SEGMENT;
+    }
+    if let Some(position) = failure.position() {
+        filled.position = position;
+        filled.flags |= EDGELOG_ERROR_HAS_POSITION;
+    }
+    if let Some((first, end)) = failure.offsets() {
+        filled.offset = first;
+        filled.offset_end = end;
+        filled.flags |= EDGELOG_ERROR_HAS_OFFSET;
+    }
+    if let Some(process) = failure.process_id() {
+        filled.process_id = process;
+        filled.flags |= EDGELOG_ERROR_HAS_PROCESS;
+    }
+    filled
 }
 
 /// Writes UTF-8 into a zeroed array, cut between two characters, its last byte left zero.
@@ -160,8 +126,7 @@ mod tests {
     use super::*;
 
     fn text_of(failure: Failure) -> String {
-        let status = failure.status();
-        let bytes = failure.describe(status).text.map(|c| c as u8);
+        let bytes = describe(&failure).text.map(|c| c as u8);
         String::from_utf8(bytes.into_iter().take_while(|&b| b != 0).collect()).unwrap_or_default()
     }
 
@@ -175,14 +140,11 @@ mod tests {
 
     #[test]
     fn a_panic_keeps_its_message() {
-        let borrowed = Failure::Panic(Box::new("one"));
-        assert_eq!(borrowed.status(), EDGELOG_INTERNAL);
+        let borrowed = of_panic(&"one");
+        assert_eq!(borrowed.kind(), Kind::Internal);
         assert_eq!(text_of(borrowed), "a fault of edgelog: one");
-        let owned = Failure::Panic(Box::new(String::from("two")));
+        let owned = of_panic(&String::from("two"));
         assert_eq!(text_of(owned), "a fault of edgelog: two");
-        assert_eq!(
-            text_of(Failure::Panic(Box::new(3))),
-            "a fault of edgelog: no message"
-        );
+        assert_eq!(text_of(of_panic(&3)), "a fault of edgelog: no message");
     }
 }

@@ -4,8 +4,8 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use crate::error::edgelog_error;
-use crate::failure::{Answer, Failure};
-use crate::status::{edgelog_status, EDGELOG_INVALID};
+use crate::failure::{self, Answer};
+use crate::status::{self, edgelog_status, EDGELOG_INVALID};
 use crate::tagged;
 
 /// Runs the body of a call. An error structure that cannot be filled is refused before anything
@@ -19,26 +19,26 @@ pub(crate) unsafe fn guard(
     body: impl FnOnce() -> Answer,
 ) -> edgelog_status {
     // SAFETY: as this function asks for.
-    if !error.is_null() && unsafe { tagged::check(error) }.is_err() {
+    if !error.is_null() && !unsafe { tagged::is_usable(error) } {
         return EDGELOG_INVALID;
     }
     match caught(body) {
         Ok(status) => status,
         // SAFETY: NULL or checked above.
-        Err(failure) => unsafe { failure.report(error) },
+        Err(failure) => unsafe { failure::report(failure, error) },
     }
 }
 
 /// The same for a call that has no error structure.
 pub(crate) fn plainly(body: impl FnOnce() -> Answer) -> edgelog_status {
-    caught(body).unwrap_or_else(|failure| failure.status())
+    caught(body).unwrap_or_else(|failure| status::of_kind(failure.kind()))
 }
 
 /// What a panicking body has touched is either consistent at every step (the handles) or poisons
 /// itself (the engine), hence the assertion of unwind safety.
 #[inline(always)]
 fn caught(body: impl FnOnce() -> Answer) -> Answer {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(Failure::Panic(payload)))
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(failure::of_panic(&*payload)))
 }
 
 #[cfg(test)]

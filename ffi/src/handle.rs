@@ -9,8 +9,9 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use edgelog_core::Kind;
+
 use crate::failure::{invalid, Failure};
-use crate::status::{EDGELOG_CLOSED, EDGELOG_FORKED, EDGELOG_MISUSE};
 
 /// Closed handles that still answer CLOSED.
 const CLOSED_HANDLES_KEPT: usize = 64;
@@ -47,12 +48,14 @@ pub(crate) trait Handle: Sized + 'static {
     fn shell(&self) -> &Shell<Self::Value, Self::Beside>;
 }
 
-const fn closed<H: Handle>() -> u32 {
-    H::LIVE ^ 1
+const fn closed(live: u32) -> u32 {
+    live ^ 1
 }
 
+#[cold]
+#[inline(never)]
 fn gone() -> Failure {
-    Failure::Here(EDGELOG_CLOSED, "the handle was closed")
+    Failure::new(Kind::Closed, "the handle was closed")
 }
 
 /// Makes a handle, which the caller owns until its close.
@@ -87,25 +90,36 @@ pub(crate) fn make<H: Handle>(
 /// closes ago.
 #[inline(always)]
 unsafe fn live<'a, H: Handle>(handle: *const H) -> Result<&'a H, Failure> {
+    // SAFETY: as this function asks for; every handle starts with a head.
+    unsafe { live_head(handle.cast(), H::LIVE)? };
+    // SAFETY: the state says that it is one of this kind.
+    Ok(unsafe { &*handle })
+}
+
+/// The head of a live handle whose kind has this state.
+///
+/// # Safety
+/// As for [`live`].
+#[inline(always)]
+unsafe fn live_head<'a>(handle: *const Head, live: u32) -> Result<&'a Head, Failure> {
     if handle.is_null() || !handle.is_aligned() {
         return Err(invalid("the handle is NULL or no handle"));
     }
-    // SAFETY: every handle starts with a head, also one of another kind.
-    let state = unsafe { &(*handle.cast::<Head>()).state }.load(Ordering::Relaxed);
-    if state == H::LIVE {
-        // SAFETY: the state says that it is one of this kind.
-        Ok(unsafe { &*handle })
-    } else {
-        Err(why_not::<H>(state))
+    // SAFETY: a handle, perhaps of another kind, but all start with a head.
+    let head = unsafe { &*handle };
+    match head.state.load(Ordering::Relaxed) {
+        state if state == live => Ok(head),
+        state => Err(why_not(state, live)),
     }
 }
 
 #[cold]
-fn why_not<H: Handle>(state: u32) -> Failure {
-    if state == closed::<H>() {
+#[inline(never)]
+fn why_not(state: u32, live: u32) -> Failure {
+    if state == closed(live) {
         gone()
     } else {
-        Failure::Here(EDGELOG_MISUSE, "the handle is of another kind")
+        Failure::new(Kind::Misuse, "the handle is of another kind")
     }
 }
 
@@ -114,11 +128,14 @@ fn check_fork(head: &Head) -> Result<(), Failure> {
     if head.generation == edgelog_core::fork_generation() {
         Ok(())
     } else {
-        Err(Failure::Here(
-            EDGELOG_FORKED,
-            "the handle was opened before a fork",
-        ))
+        Err(forked())
     }
+}
+
+#[cold]
+#[inline(never)]
+fn forked() -> Failure {
+    Failure::new(Kind::Forked, "the handle was opened before a fork")
 }
 
 /// The object for a call that must cost next to nothing: not counted, so only for kinds whose
@@ -152,6 +169,7 @@ pub(crate) unsafe fn beside<'a, H: Handle>(handle: *const H) -> Result<&'a H::Be
 struct Leave<'a>(&'a Head);
 
 impl Drop for Leave<'_> {
+    #[inline(never)]
     fn drop(&mut self) {
         self.0.users.fetch_sub(1, Ordering::SeqCst);
     }
@@ -177,22 +195,35 @@ impl<T> Deref for Entered<'_, T> {
 pub(crate) unsafe fn enter<'a, H: Handle>(
     handle: *const H,
 ) -> Result<Entered<'a, H::Value>, Failure> {
+    // SAFETY: as this function asks for; what is announced stays and is only shared, so that its
+    // object can be looked at, too.
+    unsafe {
+        let inside = announce(handle.cast(), H::LIVE)?;
+        let value = (*(*handle).shell().value.get()).as_ref();
+        Ok(Entered {
+            value: value.ok_or_else(gone)?,
+            _inside: inside,
+        })
+    }
+}
+
+/// Counts a call into a handle whose kind has this state.
+///
+/// # Safety
+/// As for [`live`].
+#[inline(never)]
+unsafe fn announce<'a>(handle: *const Head, live: u32) -> Result<Leave<'a>, Failure> {
     // SAFETY: as this function asks for.
-    let shell = unsafe { live(handle)? }.shell();
-    check_fork(&shell.head)?;
+    let head = unsafe { live_head(handle, live)? };
+    check_fork(head)?;
     // First announce, then look again: a close first changes the state, then looks who is inside.
     // One of the two sees the other.
-    shell.head.users.fetch_add(1, Ordering::SeqCst);
-    let inside = Leave(&shell.head);
-    if shell.head.state.load(Ordering::SeqCst) != H::LIVE {
+    head.users.fetch_add(1, Ordering::SeqCst);
+    let inside = Leave(head);
+    if head.state.load(Ordering::SeqCst) != live {
         return Err(gone());
     }
-    // SAFETY: announced and not closed, so the object stays and is only shared.
-    let value = unsafe { (*shell.value.get()).as_ref() }.ok_or_else(gone)?;
-    Ok(Entered {
-        value,
-        _inside: inside,
-    })
+    Ok(inside)
 }
 
 /// Closes a handle that many threads may use: tells `finish`, then frees the object at once, or
@@ -247,7 +278,7 @@ unsafe fn shut<'a, H: Handle>(handle: *const H) -> Result<&'a Shell<H::Value, H:
     let shell = unsafe { live(handle)? }.shell();
     check_fork(&shell.head)?;
     let state = &shell.head.state;
-    match state.compare_exchange(H::LIVE, closed::<H>(), Ordering::SeqCst, Ordering::SeqCst) {
+    match state.compare_exchange(H::LIVE, closed(H::LIVE), Ordering::SeqCst, Ordering::SeqCst) {
         Ok(_) => Ok(shell),
         Err(_) => Err(gone()),
     }
@@ -292,15 +323,18 @@ pub(crate) unsafe fn seize<'a, H: Handle>(
     let shell = unsafe { live(handle)? }.shell();
     check_fork(&shell.head)?;
     if shell.head.users.swap(1, Ordering::Acquire) != 0 {
-        return Err(Failure::Here(
-            EDGELOG_MISUSE,
-            "another thread is inside this handle",
-        ));
+        return Err(occupied());
     }
     let alone = Release(&shell.head);
     // SAFETY: nobody else is inside.
     let value = unsafe { (*shell.value.get()).as_mut() }.ok_or_else(gone)?;
     Ok(Seized { value, alone })
+}
+
+#[cold]
+#[inline(never)]
+fn occupied() -> Failure {
+    Failure::new(Kind::Misuse, "another thread is inside this handle")
 }
 
 /// Closes a one-thread handle and frees its object.

@@ -4,10 +4,10 @@ use std::ffi::{c_char, c_void, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use edgelog_core::Kind;
+
 use crate::failure::{invalid, Failure};
 use crate::record::EDGELOG_FRAME_BYTES_MAX;
-
-use crate::status::EDGELOG_TOO_LARGE;
 use crate::topic::{EDGELOG_NAME_BYTES_MAX, EDGELOG_ZERO_TERMINATED};
 
 /// The longest path that Linux takes, with its zero.
@@ -22,7 +22,7 @@ impl<T> Place<T> {
     #[inline]
     pub(crate) unsafe fn at(at: *mut T) -> Result<Place<T>, Failure> {
         if at.is_null() || !at.is_aligned() {
-            return Err(invalid("a pointer for a result is NULL or misaligned"));
+            return Err(no_place());
         }
         Ok(Place(at))
     }
@@ -47,6 +47,12 @@ impl<T> Place<T> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn no_place() -> Failure {
+    invalid("a pointer for a result is NULL or misaligned")
+}
+
 /// Bytes of the caller. NULL is fine for none.
 ///
 /// # Safety
@@ -60,8 +66,8 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_void, size: u32) -> Result<&'a [u8
         return Err(invalid("bytes of a size greater than zero are at NULL"));
     }
     if size > EDGELOG_FRAME_BYTES_MAX {
-        return Err(Failure::Here(
-            EDGELOG_TOO_LARGE,
+        return Err(Failure::new(
+            Kind::TooLarge,
             "a key or value is larger than a frame",
         ));
     }

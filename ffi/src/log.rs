@@ -74,7 +74,7 @@ pub unsafe extern "C" fn edgelog_close(
     unsafe {
         guard(error, || {
             if !log.is_null() {
-                handle::close(log, |log| Ok(log.close()?))?;
+                handle::close(log, Log::close)?;
             }
             Ok(EDGELOG_OK)
         })

@@ -10,7 +10,7 @@ use edgelog_core as core;
 use crate::failure::{invalid, Failure};
 use crate::guard::plainly;
 use crate::input;
-use crate::status::{edgelog_status, EDGELOG_TOO_LARGE};
+use crate::status::edgelog_status;
 use crate::tagged::{self, Tagged};
 
 /// The largest key.
@@ -358,8 +358,8 @@ pub(crate) unsafe fn convert_headers<'a>(
     // SAFETY: as this function asks for.
     let headers = unsafe { headers_of(record)? };
     if list.len().saturating_add(headers.len()) > BATCH_HEADERS_MAX {
-        return Err(Failure::Here(
-            EDGELOG_TOO_LARGE,
+        return Err(Failure::new(
+            core::Kind::TooLarge,
             "a batch has at most 1048576 headers",
         ));
     }

@@ -213,6 +213,7 @@ pub fn of_kind(kind: Kind) -> edgelog_status {
         Kind::Exists => EDGELOG_EXISTS,
         Kind::Locked => EDGELOG_LOCKED,
         Kind::Busy => EDGELOG_BUSY,
+        Kind::Misuse => EDGELOG_MISUSE,
         Kind::ReadOnly => EDGELOG_READ_ONLY,
         Kind::Damaged => EDGELOG_DAMAGED,
         Kind::Version => EDGELOG_VERSION,

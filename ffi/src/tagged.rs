@@ -23,11 +23,33 @@ pub(crate) unsafe trait Tagged: Copy {
     const DEFAULT: Self;
 }
 
+const fn is_possible<T: Tagged>(struct_size: u32) -> bool {
+    T::FIRST_BYTES <= struct_size as usize && struct_size as usize <= STRUCT_BYTES_MAX
+}
+
+#[inline]
 pub(crate) fn acceptable<T: Tagged>(struct_size: u32) -> Result<usize, Failure> {
-    match usize::try_from(struct_size) {
-        Ok(size) if (T::FIRST_BYTES..=STRUCT_BYTES_MAX).contains(&size) => Ok(size),
-        _ => Err(invalid("struct_size is not the size of that structure")),
+    if is_possible::<T>(struct_size) {
+        Ok(struct_size as usize)
+    } else {
+        Err(impossible())
     }
+}
+
+#[cold]
+#[inline(never)]
+fn impossible() -> Failure {
+    invalid("struct_size is not the size of that structure")
+}
+
+/// Whether there is a structure of a possible size: [`check`] for those who need no reason.
+///
+/// # Safety
+/// `at` is NULL or points to a structure of the caller.
+#[inline(always)]
+pub(crate) unsafe fn is_usable<T: Tagged>(at: *const T) -> bool {
+    // SAFETY: every structure starts with its size, and `at` is aligned for more than that.
+    !at.is_null() && at.is_aligned() && is_possible::<T>(unsafe { at.cast::<u32>().read() })
 }
 
 /// The caller's structure size, if there is a structure and the size is possible.
@@ -37,10 +59,16 @@ pub(crate) fn acceptable<T: Tagged>(struct_size: u32) -> Result<usize, Failure> 
 #[inline]
 pub(crate) unsafe fn check<T: Tagged>(at: *const T) -> Result<usize, Failure> {
     if at.is_null() || !at.is_aligned() {
-        return Err(invalid("a structure that is needed is NULL or misaligned"));
+        return Err(missing());
     }
     // SAFETY: every structure starts with its size, and `at` is aligned for more than that.
     acceptable::<T>(unsafe { at.cast::<u32>().read() })
+}
+
+#[cold]
+#[inline(never)]
+fn missing() -> Failure {
+    invalid("a structure that is needed is NULL or misaligned")
 }
 
 /// Refuses a longer input that wants something we do not know.
@@ -48,11 +76,18 @@ pub(crate) unsafe fn check<T: Tagged>(at: *const T) -> Result<usize, Failure> {
 /// # Safety
 /// `at` points to `size` bytes of the caller.
 pub(crate) unsafe fn check_tail<T: Tagged>(at: *const T, size: usize) -> Result<(), Failure> {
-    let Some(extra) = size.checked_sub(size_of::<T>()).filter(|&extra| extra > 0) else {
+    // SAFETY: as this function asks for.
+    unsafe { check_zeros(at.cast(), size_of::<T>(), size) }
+}
+
+/// # Safety
+/// `at` points to `size` bytes of the caller.
+unsafe fn check_zeros(at: *const u8, known: usize, size: usize) -> Result<(), Failure> {
+    let Some(extra) = size.checked_sub(known).filter(|&extra| extra > 0) else {
         return Ok(());
     };
     // SAFETY: `size` bytes are the caller's, and the tail lies inside.
-    let tail = unsafe { std::slice::from_raw_parts(at.cast::<u8>().add(size_of::<T>()), extra) };
+    let tail = unsafe { std::slice::from_raw_parts(at.add(known), extra) };
     if tail.iter().any(|&byte| byte != 0) {
         return Err(invalid(
             "the structure asks for something that this version does not know",
@@ -83,21 +118,37 @@ pub(crate) unsafe fn take<T: Tagged>(at: *const T) -> Result<T, Failure> {
 /// `at` passed [`check`] and the caller's structure is writable.
 pub(crate) unsafe fn give<T: Tagged>(at: *mut T, value: T) {
     // SAFETY: `at` is aligned and starts with the size that check found possible.
-    unsafe { give_sized(at, at.cast::<u32>().read(), value) }
+    unsafe { give_sized(at, at.cast::<u32>().read(), &value) }
 }
 
 /// # Safety
 /// `at` is aligned and points to `struct_size` writable bytes.
-unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: T) {
+unsafe fn give_sized<T: Tagged>(at: *mut T, struct_size: u32, value: &T) {
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: as this function asks for.
+    unsafe { give_bytes(at.cast(), struct_size, value, size_of::<T>()) }
+}
+
+/// One for all structures, because it is no small one.
+///
+/// # Safety
+/// `at` is aligned and points to `struct_size` writable bytes, `value` to `value_bytes`.
+#[inline(never)]
+unsafe fn give_bytes(
+    at: *mut u32,
+    struct_size: u32,
+    value: *const MaybeUninit<u8>,
+    value_bytes: usize,
+) {
     let size = struct_size as usize;
-    let known = size.min(size_of::<T>());
+    let known = size.min(value_bytes);
     // SAFETY: both ends have `known` bytes, and what follows up to `size` is the caller's too.
     unsafe {
-        copy(std::ptr::from_ref(&value).cast(), at.cast(), known);
-        at.cast::<u8>()
-            .add(known)
+        copy(value, at.cast(), known);
+        at.byte_add(known)
+            .cast::<u8>()
             .write_bytes(0, size.saturating_sub(known));
-        at.cast::<u32>().write(struct_size);
+        at.write(struct_size);
     }
 }
 
@@ -113,7 +164,7 @@ pub(crate) unsafe fn give_each<T: Tagged>(at: *mut T, struct_size: u32, make: im
         if struct_size as usize == size_of::<T>() {
             at.write(make());
         } else {
-            give_sized(at, struct_size, make());
+            give_sized(at, struct_size, &make());
         }
     }
 }
@@ -124,11 +175,11 @@ pub(crate) unsafe fn give_each<T: Tagged>(at: *mut T, struct_size: u32, make: im
 /// `at` is NULL or points to `struct_size` writable bytes.
 pub(crate) unsafe fn initialise<T: Tagged>(at: *mut T, struct_size: u32) -> Answer {
     if at.is_null() || !at.is_aligned() {
-        return Err(invalid("the structure is NULL or misaligned"));
+        return Err(missing());
     }
     acceptable::<T>(struct_size)?;
     // SAFETY: as this function asks for.
-    unsafe { give_sized(at, struct_size, T::DEFAULT) };
+    unsafe { give_sized(at, struct_size, &T::DEFAULT) };
     Ok(EDGELOG_OK)
 }
 

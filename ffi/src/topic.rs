@@ -98,7 +98,7 @@ pub unsafe extern "C" fn edgelog_topic_close(
 
 fn last_flush(topic: &Topic) -> Result<(), Failure> {
     match topic.flush() {
-        Err(error) if !matches!(error.kind(), Kind::Closed | Kind::Deleted) => Err(error.into()),
+        Err(error) if !matches!(error.kind(), Kind::Closed | Kind::Deleted) => Err(error),
         _ => Ok(()),
     }
 }
@@ -212,7 +212,7 @@ unsafe fn append_the_long_way(
     unsafe {
         let record = record::look(record)?;
         record::convert_headers(record, &mut headers)?;
-        Ok(topic.append(&record::convert(record, &headers)?, durability)?)
+        topic.append(&record::convert(record, &headers)?, durability)
     }
 }
 
@@ -269,7 +269,7 @@ unsafe fn append_all(
             batch.clear();
             convert_all(records, step, count, &mut headers, &mut batch)?;
         }
-        Ok(topic.append_batch(&batch, durability)?)
+        topic.append_batch(&batch, durability)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Waiting and being woken: for records, for work that is due, for a lock.
 
 use super::Watch;
+use crate::error::Result;
 use crate::limits::{POLL_MS, WATCH_MS};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{fence, AtomicUsize, Ordering};
@@ -86,12 +87,12 @@ impl Waiters {
     /// The same as `wait_unless`, where other processes write. One of those who wait watches for
     /// all; where nothing can be watched, each looks again after a while. `ready` looks at what
     /// the others wrote.
-    pub(crate) fn wait_outside<E>(
+    pub(crate) fn wait_outside(
         &self,
         deadline: Deadline,
         watch: impl FnOnce() -> Option<Box<dyn Watch>>,
-        ready: impl FnOnce() -> Result<bool, E>,
-    ) -> Result<(), E> {
+        ready: impl FnOnce() -> Result<bool>,
+    ) -> Result<()> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         // Before the look for a lookout: one that leaves after it counts on.
@@ -137,11 +138,11 @@ impl Waiters {
     }
 
     /// Waits until the next `notify` or the deadline, unless `ready` says that there is no need.
-    pub(crate) fn wait_unless<E>(
+    pub(crate) fn wait_unless(
         &self,
         deadline: Deadline,
-        ready: impl FnOnce() -> Result<bool, E>,
-    ) -> Result<(), E> {
+        ready: impl FnOnce() -> Result<bool>,
+    ) -> Result<()> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let before = *self.turn.lock();
