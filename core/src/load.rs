@@ -145,7 +145,7 @@ fn load_alone(context: &Arc<Context>, options: &LogOptions, may_repair: bool) ->
     clocks.extend(partitions.map(Partition::clock));
     context.start_clock(clocks.into_iter());
     let mut topics: Vec<_> = loaded.into_iter().map(Arc::new).collect();
-    topics.sort_by(|a, b| a.shared.name.cmp(&b.shared.name));
+    sort(&mut topics);
     let mut report = Report::default();
     loading
         .report
@@ -194,8 +194,12 @@ pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>
             Err(e) => return Err(e),
         }
     }
-    topics.sort_by(|a, b| a.shared.name.cmp(&b.shared.name));
+    sort(topics);
     Ok(loading.next_number)
+}
+
+fn sort(topics: &mut [Arc<topic::Inner>]) {
+    topics.sort_unstable_by(|a, b| a.shared.name.cmp(&b.shared.name));
 }
 
 /// A topic that was just made.

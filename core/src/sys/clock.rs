@@ -1,5 +1,10 @@
 //! The machine's clocks and the identity of its boot.
 
+use super::dir::read_small;
+
+/// Longer than a boot's identity is written.
+const BOOT_ID_BYTES_MAX: usize = 64;
+
 /// What a clock answers, in milliseconds; `None` when the system does not have it.
 #[inline]
 fn clock_ms(clock: libc::clockid_t) -> Option<u64> {
@@ -86,10 +91,9 @@ pub(super) fn boot_ms() -> u64 {
 
 /// This boot's identity, 0 where the system does not tell.
 pub(super) fn boot_id() -> u128 {
-    match std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
-        Ok(text) => parse_boot_id(&text),
-        Err(_) => 0,
-    }
+    let mut buffer = [0; BOOT_ID_BYTES_MAX];
+    let text = read_small("/proc/sys/kernel/random/boot_id", &mut buffer).unwrap_or(&[]);
+    parse_boot_id(std::str::from_utf8(text).unwrap_or(""))
 }
 
 fn parse_boot_id(text: &str) -> u128 {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Names that one directory may hold.
@@ -28,7 +29,7 @@ pub(super) fn retry(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c
             return Ok(answer);
         }
         let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
+        if error.raw_os_error() != Some(libc::EINTR) {
             return Err(error);
         }
     }
@@ -62,6 +63,13 @@ fn open_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: `path` is a C string that outlives the call; the mode is passed as C promotes it.
     let number = retry(|| unsafe { libc::openat64(at, path.as_ptr(), flags, mode) })?;
     above_standard(number)
+}
+
+/// Reads a small file of the system's: what fits of it.
+pub(super) fn read_small<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    let file = open_at(libc::AT_FDCWD, &c_path(path)?, libc::O_RDONLY)?;
+    let count = File::from(file).read_at(buffer, 0)?;
+    Ok(buffer.get(..count).unwrap_or(&[]))
 }
 
 /// Syncs a directory. File systems that cannot sync one have nothing to put in order and say
@@ -173,7 +181,7 @@ impl Dir {
                 continue;
             }
             if names.len() >= LIST_ENTRIES_MAX {
-                return Err(io::Error::other("too many names in a directory"));
+                return Err(io::Error::from_raw_os_error(libc::EOVERFLOW));
             }
             if let Ok(name) = name.to_str() {
                 names.push(name.to_owned());

@@ -1,6 +1,6 @@
 //! Numbers nobody can guess, from the best source that answers without waiting.
 
-use std::io::Read;
+use super::dir::read_small;
 
 /// A random number. Waits for nothing: a gateway that has just booted may have gathered too
 /// little randomness for getrandom(2) for minutes, and then the lesser sources must do.
@@ -26,10 +26,8 @@ fn from_call() -> Option<u64> {
 }
 
 fn from_device() -> Option<u64> {
-    let mut bytes = [0u8; 8];
-    let mut device = std::fs::File::open("/dev/urandom").ok()?;
-    device.read_exact(&mut bytes).ok()?;
-    Some(u64::from_le_bytes(bytes))
+    let bytes = read_small("/dev/urandom", &mut [0; 8]).ok()?.try_into();
+    bytes.ok().map(u64::from_le_bytes)
 }
 
 /// The last resort: clocks, the process, where things lie in memory and how often this was asked.

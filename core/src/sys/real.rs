@@ -139,7 +139,7 @@ struct RealFile {
 fn retry_transfer(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             answer => return answer,
         }
     }
@@ -172,7 +172,11 @@ impl File for RealFile {
     }
 
     fn truncate(&self, size_bytes: u64) -> io::Result<()> {
-        self.file.set_len(size_bytes)
+        let Ok(size) = libc::off64_t::try_from(size_bytes) else {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        };
+        // SAFETY: the call only takes numbers, and the descriptor is open.
+        retry(|| unsafe { libc::ftruncate64(self.file.as_raw_fd(), size) }).map(drop)
     }
 }
 
