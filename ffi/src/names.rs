@@ -65,11 +65,10 @@ pub unsafe extern "C" fn edgelog_log_topics(
         guard(error, || {
             let log: handle::Entered<'_, core::Log> = handle::enter(log)?;
             let place = Place::at(names)?;
-            let list = log.topic_names()?;
-            let list = list
-                .iter()
-                .map(|name| Name::new(name))
-                .collect::<Result<Vec<_>, _>>()?;
+            let mut list = Vec::new();
+            for name in log.topic_names()? {
+                list.push(Name::new(&name)?);
+            }
             place.put(handle::make(list, (), |shell| edgelog_names { shell }));
             Ok(EDGELOG_OK)
         })

@@ -106,12 +106,10 @@ impl Handle for edgelog_report {
 
 impl Findings {
     fn new(report: &core::Report) -> Result<Findings, Failure> {
-        let named = |damage: &core::Damage| Ok((Name::new(&damage.topic)?, damage.clone()));
-        let entries = report
-            .entries()
-            .iter()
-            .map(named)
-            .collect::<Result<_, Failure>>()?;
+        let mut entries = Vec::new();
+        for damage in report.entries() {
+            entries.push((Name::new(&damage.topic)?, damage.clone()));
+        }
         Ok(Findings {
             entries,
             total: report.total(),

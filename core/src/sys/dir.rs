@@ -28,11 +28,18 @@ pub(super) fn retry(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c
         if answer != -1 {
             return Ok(answer);
         }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINTR) {
+        if let Some(error) = failure() {
             return Err(error);
         }
     }
+}
+
+/// Why a call failed; None if a signal interrupted it.
+#[cold]
+#[inline(never)]
+fn failure() -> Option<io::Error> {
+    let error = io::Error::last_os_error();
+    (error.raw_os_error() != Some(libc::EINTR)).then_some(error)
 }
 
 /// The empty path is the directory itself.

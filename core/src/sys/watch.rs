@@ -132,7 +132,7 @@ impl Inotify {
 /// Milliseconds for poll(2): rounded up, so that a wait does not end early; -1 is for ever.
 fn poll_ms(left: Option<Duration>) -> libc::c_int {
     let Some(left) = left else { return -1 };
-    let ms = left.as_micros().div_ceil(1000);
+    let ms = left.saturating_add(Duration::from_micros(999)).as_millis();
     libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
 }
 
