@@ -356,6 +356,7 @@ impl edgelog_topic_options {
             max_bytes: self.max_bytes,
             max_age_ms: self.max_age_ms,
             max_records: self.max_records,
+            ..core::TopicOptions::default()
         })
     }
 
