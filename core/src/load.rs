@@ -81,6 +81,8 @@ struct Found {
 struct Loading<'a> {
     context: &'a Arc<Context>,
     may_repair: bool,
+    /// Nobody is compacting.
+    may_clean: bool,
     report: Vec<Damage>,
     repairs: Vec<Repair>,
     /// Descriptions to be written anew.
@@ -99,7 +101,9 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
         true => Some(context.peers.change()?),
         false => None,
     };
-    let loaded = load_alone(context, options, may_repair)?;
+    let loaded = load_alone(context, options, may_repair);
+    context.peers.end_work();
+    let loaded = loaded?;
     if may_repair {
         for topic in &loaded.topics {
             topic.partitions.iter().for_each(Partition::release);
@@ -111,6 +115,9 @@ pub(crate) fn load(context: &Arc<Context>, options: &LogOptions) -> Result<Loade
 
 fn load_alone(context: &Arc<Context>, options: &LogOptions, may_repair: bool) -> Result<Loaded> {
     let mut loading = Loading::new(context, may_repair);
+    // On a full medium the lock's file cannot be made, if it is not there.
+    let works = || context.peers.try_work(&*context.sys).unwrap_or(false);
+    loading.may_clean = may_repair && works();
     loading.log_file()?;
     let mut loaded = Vec::new();
     let mut clocks = Vec::new();
@@ -272,6 +279,7 @@ impl Loading<'_> {
         Loading {
             context,
             may_repair,
+            may_clean: false,
             report: Vec::new(),
             repairs: Vec::new(),
             rewrites: Vec::new(),
@@ -343,7 +351,11 @@ impl Loading<'_> {
                 Entry::Segment(segment) if sys.is_file(&segment.path(&dir)) => names.push(segment),
                 Entry::Segment(_) => self.foreign_files = self.foreign_files.saturating_add(1),
                 Entry::Deleted => deleted = true,
-                Entry::Temporary => self.repairs.push(Repair::Remove(format!("{dir}/{name}"))),
+                // Unless it is what somebody writes just now.
+                Entry::Temporary if self.may_clean || !names::is_rewriting(&name) => {
+                    self.repairs.push(Repair::Remove(format!("{dir}/{name}")));
+                }
+                Entry::Temporary => {}
                 Entry::Foreign => self.foreign_files = self.foreign_files.saturating_add(1),
                 Entry::Topic | Entry::Checkpoint => {}
             }

@@ -46,6 +46,9 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
         };
     };
     for topic in log.topics() {
+        if topic.shared.check().is_err() {
+            continue;
+        }
         for partition in &topic.partitions {
             sooner(partition.give_due());
             for done in [partition.flush_due(), partition.sync_due()] {

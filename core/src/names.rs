@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 pub(crate) const LOG: &str = "LOG";
 /// What openers lock.
 pub(crate) const LOCK: &str = "LOCK";
+/// What the one who compacts locks.
+pub(crate) const WORK: &str = "LOCK.work";
 const TOPIC: &str = "TOPIC";
 const CHECKPOINT: &str = "CHECKPOINT";
 const DELETED: &str = "DELETED";
@@ -94,6 +96,12 @@ pub(crate) enum Entry {
     Temporary,
     /// Not ours: left alone.
     Foreign,
+}
+
+/// Whether a temporary file is a segment that is written anew.
+pub(crate) fn is_rewriting(name: &str) -> bool {
+    let inner = name.strip_suffix(TEMPORARY);
+    inner.is_some_and(|inner| SegmentName::parse(inner).is_some())
 }
 
 /// What a name in a topic's directory stands for.

@@ -15,9 +15,8 @@ use crate::names;
 use crate::options::{LogOptions, Mode};
 use crate::sys::backoff::Backoff;
 use crate::sys::wake::{self, Deadline};
-use crate::sys::{Hold, Lock, LockError, Region, REGIONS_MAX};
+use crate::sys::{Hold, Lock, LockError, Region, Sys};
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +24,6 @@ use std::time::Duration;
 const LOCK_RETRY_MS: u32 = 5;
 /// Regions are numbered: the log's own, then those of its partitions.
 pub(crate) const LOG_REGION: Region = Region::One(0);
-
-/// What is taken for the whole time of a compaction: one at a time in the log.
-const WORK_REGION: Region = Region::One(REGIONS_MAX - 1);
 
 /// The region of a partition of the topic in this directory.
 pub(crate) fn region_of(dir: &str, partition: u32) -> Region {
@@ -48,8 +44,14 @@ pub(crate) struct Peers {
     /// Keeps the threads of this log apart where the lock does not: one change of the list of
     /// topics at a time.
     changing: Mutex<()>,
-    /// A compaction is under way here.
-    working: AtomicBool,
+    /// A compaction is under way here: one at a time in the log, for as long as it takes, while
+    /// changes go on.
+    work: Mutex<Option<Work>>,
+}
+
+/// The right to compact; a lock only where others write.
+struct Work {
+    _lock: Option<Box<dyn Lock>>,
 }
 
 /// The right to change the list of topics.
@@ -71,7 +73,7 @@ impl Peers {
             timeout,
             lock: Mutex::new(None),
             changing: Mutex::new(()),
-            working: AtomicBool::new(false),
+            work: Mutex::new(None),
         }
     }
 
@@ -87,6 +89,7 @@ impl Peers {
 
     /// Lets the log go; others may open it exclusively.
     pub(crate) fn leave(&self) {
+        self.end_work();
         let lock = self.lock.lock().take();
         drop(lock);
     }
@@ -130,20 +133,27 @@ impl Peers {
     }
 
     /// The right to compact, if nobody else does, here or elsewhere.
-    pub(crate) fn try_work(&self) -> Result<bool> {
-        if self.working.swap(true, Ordering::Acquire) {
+    pub(crate) fn try_work(&self, sys: &dyn Sys) -> Result<bool> {
+        let mut work = self.work.lock();
+        if work.is_some() {
             return Ok(false);
         }
-        let taken = self.try_take(WORK_REGION);
-        if !matches!(taken, Ok(true)) {
-            self.working.store(false, Ordering::Release);
-        }
-        taken
+        let lock = match self.shared {
+            true => match sys.lock(names::WORK, Hold::Exclusive) {
+                Ok(lock) => Some(lock),
+                Err(LockError::Held(_)) => return Ok(false),
+                Err(LockError::Io(e)) => {
+                    return Err(Error::io("the log cannot be locked for compaction", e));
+                }
+            },
+            false => None,
+        };
+        *work = Some(Work { _lock: lock });
+        Ok(true)
     }
 
     pub(crate) fn end_work(&self) {
-        self.give(WORK_REGION);
-        self.working.store(false, Ordering::Release);
+        *self.work.lock() = None;
     }
 
     /// Whether another process waits for a region that is kept.

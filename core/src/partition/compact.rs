@@ -86,7 +86,7 @@ impl Partition {
             if !self.needs_compaction(options) {
                 return Ok(None);
             }
-            if !self.context.peers.try_work()? {
+            if !self.context.peers.try_work(self.sys())? {
                 return Ok(Some(BUSY_LOOK_MS));
             }
             *job = Some(Box::new(self.job(options)));
@@ -123,7 +123,7 @@ impl Partition {
         // One that is under way goes on behind this one, with what is left.
         let mut slot = self.compaction.lock();
         let owns_work = slot.take().is_some();
-        if !owns_work && !self.context.peers.try_work()? {
+        if !owns_work && !self.context.peers.try_work(self.sys())? {
             let text = "another compaction of the log is under way";
             return Err(Error::new(Kind::Busy, text).in_partition(self.number));
         }

@@ -382,6 +382,15 @@ fn what_others_do_meanwhile_is_not_undone() {
     }
     a.maintain(0).unwrap();
     assert_eq!(bt.compact().err().unwrap().kind(), Kind::Busy);
+    // Whoever opens the log now leaves alone what is being written.
+    sys.write_file("t00000001/p0000-0000000000000000-0000ffff.seg.tmp", b"x");
+    drop(open());
+    assert!(sys
+        .files()
+        .iter()
+        .any(|name| name.ends_with("ffff.seg.tmp")));
     a.close().unwrap();
     bt.compact().unwrap();
+    drop(open());
+    assert!(!sys.files().iter().any(|name| name.ends_with(".tmp")));
 }

@@ -3,14 +3,29 @@
 
 use super::process::{Last, Process};
 use super::*;
+use std::collections::BTreeMap;
 
 /// What the victim was told, until it died.
 #[derive(Default)]
 struct Told {
     /// Values whose appends returned, by topic.
     kept: Vec<(&'static str, String)>,
+    /// Of the compacted topic.
+    newest: BTreeMap<String, String>,
     /// Batches that were begun.
     batches: Vec<Vec<String>>,
+}
+
+/// A topic of which the newest of each key stays.
+fn compacted() -> TopicOptions {
+    TopicOptions {
+        keep: vec![KeepRule {
+            prefix: Vec::new(),
+            keep: Keep::Last(1),
+        }],
+        min_garbage_percent: 1,
+        ..small_topic(1)
+    }
 }
 
 /// The victim's work: everything that changes files.
@@ -49,6 +64,19 @@ fn work(process: &Process, told: &mut Told) -> Result<()> {
     doomed.append(&record(b"nobody will miss it"), None)?;
     log.delete_topic("doomed")?;
     t.retain()?;
+    let c = log.topic("c", Create::New, &compacted())?;
+    for i in 0..60 {
+        let key = format!("k{}", i % 3);
+        let value = format!("{i} {}", "c".repeat(150));
+        let record = Record {
+            key: Some(key.as_bytes()),
+            value: Some(value.as_bytes()),
+            ..Record::default()
+        };
+        c.append(&record, None)?;
+        told.newest.insert(key, value);
+    }
+    c.compact()?;
     log.close()
 }
 
@@ -91,6 +119,19 @@ fn survive(log: &Log, told: &Told, dead: &str) {
         .unwrap();
     append(&doomed, "made anew");
     log.delete_topic("doomed").unwrap();
+    let c = log.topic("c", Create::IfMissing, &compacted()).unwrap();
+    for _ in 0..2 {
+        let mut reader = c.reader(&ReaderOptions::default()).unwrap();
+        for (key, value) in &told.newest {
+            let latest = reader.latest(key.as_bytes()).unwrap();
+            let latest = latest.and_then(|record| record.value.map(<[u8]>::to_vec));
+            let latest = latest.unwrap_or_else(|| panic!("{dead}: {key} is gone"));
+            let latest = String::from_utf8(latest).unwrap();
+            let number = |value: &str| value.split(' ').next().unwrap().parse::<u32>().unwrap();
+            assert!(number(&latest) >= number(value), "{dead}: {key} is old");
+        }
+        c.compact().unwrap_or_else(|e| panic!("{dead}: {e}"));
+    }
     let report = log.verify().unwrap();
     assert!(report.is_empty(), "{dead}: {report:?}");
 }
