@@ -4,7 +4,9 @@ use super::{Entered, Limits, Partition, Sealed, State};
 use crate::context::plausible;
 use crate::error::{Error, Kind, Result};
 use crate::frame::RECORDS_HEAD_BYTES_MAX;
-use crate::limits::{BATCH_RECORDS_MAX, FRAME_BYTES_MAX, GATHER_BYTES, INDEX_STEP_BYTES_MIN};
+use crate::limits::{
+    BATCH_RECORDS_MAX, FRAME_BYTES_MAX, GATHER_BYTES, INDEX_STEP_BYTES_MIN, KEEP_MS,
+};
 use crate::names::SegmentName;
 use crate::options::Durability;
 use crate::record::{Record, Size};
@@ -214,9 +216,18 @@ impl Partition {
         }
         if state.has_new_records() && state.buffered_since_ms.is_none() {
             state.buffered_since_ms = Some(self.context.sys.boot_ms());
-            let linger_ms = state.limits.linger_ms;
+            let look_ms = self.look_in(state.limits.linger_ms);
             drop(state);
-            self.context.signal.due_in(linger_ms);
+            self.context.signal.due_in(look_ms);
+        }
+    }
+
+    /// When to look again at what is buffered: it keeps the partition from other processes, which
+    /// may ask for it.
+    fn look_in(&self, left_ms: u64) -> u64 {
+        match self.context.peers.are_shared() {
+            true => left_ms.min(KEEP_MS),
+            false => left_ms,
         }
     }
 
@@ -321,10 +332,12 @@ impl Partition {
         let Some(since_ms) = state.buffered_since_ms else {
             return Ok(None);
         };
-        let waited = self.context.sys.boot_ms().saturating_sub(since_ms);
+        let now_ms = self.context.sys.boot_ms();
+        let waited = now_ms.saturating_sub(since_ms);
         let left = state.limits.linger_ms.saturating_sub(waited);
         if left != 0 {
-            return Ok(Some(left));
+            state.give_way(now_ms);
+            return Ok(state.buffered_since_ms.map(|_| self.look_in(left)));
         }
         let answer = self.write_out(&mut state, Extent::All);
         if answer.is_err() {

@@ -208,8 +208,11 @@ impl Partition {
         }
         let now_ms = self.context.sys.boot_ms();
         let idle_ms = now_ms.saturating_sub(state.turn.changed_ms);
-        if state.turn.taken && (idle_ms < KEEP_MS || state.has_new_records()) {
-            return Some(KEEP_MS.saturating_sub(idle_ms).max(1));
+        if state.turn.taken && state.has_new_records() {
+            return Some(KEEP_MS);
+        }
+        if state.turn.taken && idle_ms < KEEP_MS {
+            return Some(KEEP_MS.saturating_sub(idle_ms));
         }
         state.turn.is_watched = false;
         if state.turn.taken {
