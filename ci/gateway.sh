@@ -4,31 +4,31 @@
 #   target   the name that Rust has for it       triple   the one that the C tools have
 #   debian   the one that Debian has             qemu     its emulator
 #   machine  of the Node addon                   glibc    root of the cross compiler's libraries
-#   link     words for every link step           elf      number of the machine in an ELF file
+#   link     words for every link step           gateway_folder  where cargo builds
 #
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # used by those who source this
 gateways=(mipsel armv7)
-# One folder for all workspaces that are built for gateways: they share one std.
-# shellcheck disable=SC2154 # lib.sh has it
-gateway_folder=$root/target/x-gateway
 
 gateway() {
   case ${1:-} in
     mipsel)
       target=mipsel-unknown-linux-gnu triple=mipsel-linux-gnu debian=mipsel
-      qemu=qemu-mipsel-static machine=linux-mipsel-gnu elf=8
+      qemu=qemu-mipsel-static machine=linux-mipsel-gnu
       # The linker pads for pages of 64 KiB, which no kernel of such a gateway has.
       link=-Wl,-z,max-page-size=4096
       ;;
     armv7)
       target=armv7-unknown-linux-gnueabihf triple=arm-linux-gnueabihf debian=armhf
-      qemu=qemu-arm-static machine=linux-arm-gnueabihf elf=40
+      qemu=qemu-arm-static machine=linux-arm-gnueabihf
       link=
       ;;
     *) fail "which gateway? ${gateways[*]}" ;;
   esac
   glibc=/usr/$triple
+  # One folder for all workspaces: they share one std.
+  # shellcheck disable=SC2154 # lib.sh has root
+  gateway_folder=$root/target/x-gateway-$1
   dist=$root/target/dist/$target     # what a user gets
   libraries=$root/target/dist-$target # of ci/build
   prefix=$root/target/gateway/$1/prefix
