@@ -13,7 +13,7 @@ mod support;
 
 use edgelog_core::sys::faulty::{Cut, FaultySys};
 use edgelog_core::*;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -311,10 +311,18 @@ fn a_process_killed_at_any_moment_loses_nothing_acknowledged() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut printed = String::new();
+        // Every other child is killed while it appends, however slow this machine is.
+        let mut appends = round % 2 == 0;
+        while !appends {
+            let count = output.read_line(&mut printed).unwrap();
+            appends = count == 0 || printed.contains("acknowledged ");
+        }
         std::thread::sleep(Duration::from_millis(20 + rng.below(120)));
         child.kill().unwrap();
-        let output = child.wait_with_output().unwrap();
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.read_to_string(&mut printed).unwrap();
+        child.wait().unwrap();
         // The last line may be half a line.
         let whole = printed.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let mut numbers = whole
@@ -342,7 +350,7 @@ fn a_process_killed_at_any_moment_loses_nothing_acknowledged() {
         known = count;
     }
     println!("{known} records; {reached} of 15 were killed while they appended");
-    assert!(reached > 0, "no child ever got to append");
+    assert!(reached >= 7, "only {reached} children got to append");
 }
 
 /// The child of the test above.
