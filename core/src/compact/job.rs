@@ -1,12 +1,17 @@
 //! A compaction of one partition, in steps that take about as long as one segment takes.
 
 use super::keys::Keys;
+use super::marks::Marks;
 use super::pass::{self, Passage, Passed};
 use super::plan::{self, Action, Tally, Terms};
 use super::rewrite::rewrite;
 use super::verdict::{Judge, Verdict};
 use crate::error::Result;
 use crate::partition::{Partition, Sealed};
+use std::ops::Range;
+
+/// Bytes of marks for each key that fits.
+const MARK_BYTES_PER_KEY: usize = 64;
 
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,15 +64,17 @@ impl CompactionReport {
 enum Phase {
     /// Learning how far back each key is kept, from this segment on.
     Learn(usize),
-    /// Counting what stays and what goes, from this segment on.
-    Count(usize),
-    /// Learning which keys' garbage stays in segments that are left alone, from this one on.
-    Leave(usize),
+    /// Marking what goes, from this segment on.
+    Mark(usize),
     /// Doing the plan, from this action on.
     Act(usize),
 }
 
 /// A compaction under way.
+///
+/// Segments are treated in windows, as many at a time as can be marked in bounded memory; most
+/// often there is one. For each window every key is treated, in as many passes as that takes; then
+/// it is planned and written, once.
 pub(crate) struct Job {
     judge: Judge,
     keys: Keys,
@@ -75,18 +82,22 @@ pub(crate) struct Job {
     min_garbage_percent: u32,
     /// What is compacted: all sealed segments up to this offset.
     end_offset: u64,
+    /// All of them, those that were treated too.
     segments: Vec<Sealed>,
+    /// The first segment of the window, and the first one behind it.
+    window: Range<usize>,
+    /// Of the window.
+    marks: Marks,
     tallies: Vec<Tally>,
     actions: Vec<Action>,
-    /// Of each segment, whether the plan treats it.
-    treated: Vec<bool>,
-    /// There are tombstones that have stayed for long enough.
-    has_old_tombstones: bool,
+    /// Old tombstones are marked.
+    forgets: bool,
     phase: Phase,
     report: CompactionReport,
 }
 
 impl Job {
+    /// Compacts what is sealed now.
     pub(crate) fn new(
         partition: &Partition,
         judge: Judge,
@@ -95,17 +106,18 @@ impl Job {
     ) -> Job {
         let segments = partition.sealed_segments();
         let end_offset = segments.last().map_or(0, |last| last.summary.next_offset);
+        let keys = Keys::new(keys_max, 0);
         Job::over(
             partition,
             judge,
-            Keys::new(keys_max, 0),
+            keys,
             keys_max,
             min_garbage_percent,
             end_offset,
         )
     }
 
-    /// The same over the segments up to an offset, with what is known of keys.
+    /// The same for the segments up to an offset, with what is known of keys.
     pub(crate) fn over(
         partition: &Partition,
         judge: Judge,
@@ -121,14 +133,15 @@ impl Job {
             min_garbage_percent,
             end_offset,
             segments: Vec::new(),
+            window: 0..0,
+            marks: Marks::default(),
             tallies: Vec::new(),
             actions: Vec::new(),
-            treated: Vec::new(),
-            has_old_tombstones: false,
-            phase: Phase::Learn(0),
+            forgets: false,
+            phase: Phase::Act(0),
             report: CompactionReport::default(),
         };
-        job.begin_pass(partition);
+        job.begin_window(partition, 0);
         job
     }
 
@@ -146,70 +159,65 @@ impl Job {
         self.report.duration_ms = self.report.duration_ms.saturating_add(ms);
     }
 
-    fn begin_pass(&mut self, partition: &Partition) {
+    /// The window that starts at an offset.
+    fn begin_window(&mut self, partition: &Partition, offset: u64) {
         let end = self.end_offset;
         let segments = partition.sealed_segments().into_iter();
         let within = |segment: &Sealed| segment.summary.next_offset <= end;
         self.segments = segments.take_while(within).collect();
-        self.tallies.clear();
-        self.has_old_tombstones = false;
+        let first = self
+            .segments
+            .partition_point(|segment| segment.name.base < offset);
+        let rest = self.segments.get(first..).unwrap_or(&[]);
+        let records = || rest.iter().map(|segment| segment.summary.records);
+        let bytes_max = self.keys_max.saturating_mul(MARK_BYTES_PER_KEY);
+        let count = Marks::fit(records(), bytes_max);
+        self.window = first..first.saturating_add(count);
+        self.marks = Marks::new(records().take(count));
+        self.tallies = rest.iter().take(count).map(tally_of).collect();
+        self.forgets = false;
+        self.begin_pass();
+    }
+
+    fn begin_pass(&mut self) {
         self.report.passes = self.report.passes.saturating_add(1);
         self.phase = match self.judge.must_learn() {
             true => Phase::Learn(0),
-            false => Phase::Count(0),
+            false => Phase::Mark(0),
         };
     }
 
     /// Does a step; true when nothing is left to do.
     pub(crate) fn step(&mut self, partition: &Partition) -> Result<bool> {
         match self.phase {
-            Phase::Learn(at) => {
-                let Some(segment) = self.segments.get(at).cloned() else {
-                    self.phase = Phase::Count(0);
-                    return Ok(false);
-                };
-                let (judge, keys) = (&self.judge, &mut self.keys);
-                let mut records = 0_u64;
-                pass::over(partition, &segment, &mut |passed| {
-                    records = records.saturating_add(1);
-                    judge.learn(&passed.record, keys);
-                    Ok(())
-                })?;
-                self.note_read(records, segment.bytes);
-                self.phase = Phase::Learn(at.saturating_add(1));
-                Ok(false)
-            }
-            Phase::Count(at) => {
-                let Some(segment) = self.segments.get(at).cloned() else {
-                    self.make_plan(partition);
-                    return Ok(false);
-                };
-                self.count(partition, &segment)?;
-                self.phase = Phase::Count(at.saturating_add(1));
-                Ok(false)
-            }
-            Phase::Leave(at) => {
-                let Some(segment) = self.segments.get(at).cloned() else {
-                    self.phase = Phase::Act(0);
-                    return Ok(false);
-                };
-                let is_left = self.treated.get(at) == Some(&false);
-                let has_garbage = self.tallies.get(at).is_some_and(|t| t.garbage_bytes != 0);
-                if is_left && has_garbage {
-                    self.leave(partition, &segment)?;
+            Phase::Learn(at) => match self.segments.get(at).cloned() {
+                Some(segment) => {
+                    self.learn(partition, &segment)?;
+                    self.phase = Phase::Learn(at.saturating_add(1));
                 }
-                self.phase = Phase::Leave(at.saturating_add(1));
-                Ok(false)
-            }
-            Phase::Act(at) => {
-                let Some(action) = self.actions.get(at).cloned() else {
-                    return Ok(self.end_pass(partition));
-                };
-                self.act(partition, action)?;
-                self.phase = Phase::Act(at.saturating_add(1));
-                Ok(false)
-            }
+                None => self.phase = Phase::Mark(0),
+            },
+            Phase::Mark(at) => match self
+                .segments
+                .get(at)
+                .filter(|_| at < self.window.end)
+                .cloned()
+            {
+                Some(segment) => {
+                    self.mark(partition, at, &segment)?;
+                    self.phase = Phase::Mark(at.saturating_add(1));
+                }
+                None => self.end_pass(partition),
+            },
+            Phase::Act(at) => match self.actions.get(at).cloned() {
+                Some(action) => {
+                    self.act(partition, action)?;
+                    self.phase = Phase::Act(at.saturating_add(1));
+                }
+                None => return Ok(self.end_window(partition)),
+            },
         }
+        Ok(false)
     }
 
     fn note_read(&mut self, records: u64, bytes: u64) {
@@ -218,154 +226,155 @@ impl Job {
         report.bytes_read = report.bytes_read.saturating_add(bytes);
     }
 
-    fn count(&mut self, partition: &Partition, segment: &Sealed) -> Result<()> {
-        let mut tally = Tally {
-            bytes: segment.bytes,
-            ..Tally::default()
-        };
-        let mut records = 0_u64;
-        let (judge, keys) = (&self.judge, &self.keys);
-        let old_tombstones = &mut self.has_old_tombstones;
-        let passage = pass::over(partition, segment, &mut |passed| {
-            records = records.saturating_add(1);
-            let verdict = judge.judge(&passed.record, passed.frame.run_s, keys);
-            *old_tombstones |= matches!(verdict, Verdict::OldTombstone(_));
-            let bytes = passed.bytes as u64;
-            match verdict {
-                Verdict::Keep => {
-                    tally.kept_records = tally.kept_records.saturating_add(1);
-                    tally.kept_bytes = tally.kept_bytes.saturating_add(bytes);
-                }
-                // An old tombstone goes with what it deleted, most likely in this compaction.
-                Verdict::Drop | Verdict::Superseded(_) | Verdict::OldTombstone(_) => {
-                    tally.garbage_bytes = tally.garbage_bytes.saturating_add(bytes);
-                }
-            }
-            Ok(())
-        })?;
-        tally.damaged = passage != Passage::Whole;
-        self.tallies.push(tally);
-        self.note_read(records, segment.bytes);
-        Ok(())
-    }
-
-    fn make_plan(&mut self, partition: &Partition) {
-        let terms = Terms {
-            segment_bytes: partition.segment_bytes(),
-            min_garbage_percent: self.min_garbage_percent,
-            has_successor: partition.has_file_behind(self.end_offset),
-        };
-        self.actions = plan::plan(&self.tallies, &terms);
-        self.treated = vec![false; self.segments.len()];
-        for action in &self.actions {
-            let (Action::Remove(range) | Action::Rewrite(range)) = action;
-            let treated = self.treated.get_mut(range.clone());
-            treated.unwrap_or_default().fill(true);
-        }
-        self.phase = match self.has_old_tombstones {
-            true => Phase::Leave(0),
-            false => Phase::Act(0),
-        };
-    }
-
-    /// Notes whose garbage is in a segment that is left alone: their tombstones stay.
-    fn leave(&mut self, partition: &Partition, segment: &Sealed) -> Result<()> {
+    fn learn(&mut self, partition: &Partition, segment: &Sealed) -> Result<()> {
         let (judge, keys) = (&self.judge, &mut self.keys);
         let mut records = 0_u64;
         pass::over(partition, segment, &mut |passed| {
             records = records.saturating_add(1);
-            let verdict = judge.judge(&passed.record, passed.frame.run_s, keys);
-            if let Verdict::Superseded(id) = verdict {
-                keys.note_remains(id);
-            }
+            judge.learn(&passed.record, keys);
             Ok(())
         })?;
         self.note_read(records, segment.bytes);
         Ok(())
     }
 
-    fn act(&mut self, partition: &Partition, action: Action) -> Result<()> {
-        let (Action::Remove(range) | Action::Rewrite(range)) = &action;
-        let segments = self.segments.get(range.clone()).unwrap_or(&[]).to_vec();
-        let (count, before) = (segments.len() as u64, bytes_of(&segments));
-        let records = |segments: &[Sealed]| {
-            let each = segments.iter().map(|s| s.summary.records);
-            each.fold(0_u64, u64::saturating_add)
-        };
-        let records_before = records(&segments);
-        let (after, removed) = match action {
-            Action::Remove(_) => {
-                if !partition.remove(&segments)? {
-                    return Ok(());
+    /// Marks what goes of a segment. Those before the window only tell whose garbage is there.
+    fn mark(&mut self, partition: &Partition, at: usize, segment: &Sealed) -> Result<()> {
+        if at < self.window.start && !self.judge.must_learn() {
+            return Ok(());
+        }
+        let (judge, keys) = (&self.judge, &mut self.keys);
+        let (marks, forgets) = (&mut self.marks, &mut self.forgets);
+        let own = at.checked_sub(self.window.start);
+        let mut tally = own.and_then(|own| self.tallies.get_mut(own));
+        let mut records = 0_u64;
+        let passage = pass::over(partition, segment, &mut |passed| {
+            records = records.saturating_add(1);
+            let verdict = judge.judge(&passed.record, passed.frame.run_s, keys);
+            let goes = match verdict {
+                Verdict::Keep => false,
+                Verdict::Drop => true,
+                Verdict::Superseded(id) => {
+                    keys.note_garbage(id);
+                    true
                 }
-                self.report.segments_removed = self.report.segments_removed.saturating_add(count);
-                (0, records_before)
+                Verdict::OldTombstone(id) => !keys.has_garbage(id),
+            };
+            let Some((own, tally)) = own.zip(tally.as_mut()).filter(|_| goes) else {
+                return Ok(());
+            };
+            if marks.set(own, passed.number) {
+                tally.drop_one(passed.bytes as u64);
+                *forgets |= matches!(verdict, Verdict::OldTombstone(_));
             }
-            Action::Rewrite(_) => {
-                let Some(written) = self.rewrite(partition, &segments)? else {
-                    return Ok(());
-                };
-                self.report.segments_rewritten =
-                    self.report.segments_rewritten.saturating_add(count);
-                let (bytes, kept) = (written.bytes, written.summary.records);
-                self.report.bytes_written = self.report.bytes_written.saturating_add(bytes);
-                (bytes, records_before.saturating_sub(kept))
-            }
-        };
-        let report = &mut self.report;
-        report.records_removed = report.records_removed.saturating_add(removed);
-        let freed = before.saturating_sub(after);
-        report.bytes_freed = report.bytes_freed.saturating_add(freed);
+            Ok(())
+        })?;
+        if let Some(tally) = tally {
+            tally.damaged |= passage != Passage::Whole || records != segment.summary.records;
+        }
+        self.note_read(records, segment.bytes);
         Ok(())
     }
 
-    fn rewrite(&mut self, partition: &Partition, segments: &[Sealed]) -> Result<Option<Sealed>> {
-        let (judge, keys) = (&self.judge, &self.keys);
-        let (mut read, mut forgets) = (0_u64, false);
-        let mut keeps = |passed: &Passed<'_>| {
-            read = read.saturating_add(1);
-            match judge.judge(&passed.record, passed.frame.run_s, keys) {
-                Verdict::Keep => true,
-                Verdict::Drop | Verdict::Superseded(_) => false,
-                // Only when all that it deleted goes, too.
-                Verdict::OldTombstone(id) => {
-                    let stays = keys.remains(id);
-                    forgets |= !stays;
-                    stays
+    /// Goes on with the keys that are left, or plans.
+    fn end_pass(&mut self, partition: &Partition) {
+        let report = &mut self.report;
+        report.keys_peak = report.keys_peak.max(self.keys.peak() as u64);
+        if let Some(hash) = self.keys.next_hash().filter(|_| self.judge.must_learn()) {
+            self.keys = Keys::new(self.keys_max, hash);
+            return self.begin_pass();
+        }
+        let behind = self.segments.get(self.window.end);
+        let end_offset = behind.map_or(self.end_offset, |segment| segment.name.base);
+        let terms = Terms {
+            segment_bytes: partition.segment_bytes(),
+            min_garbage_percent: self.min_garbage_percent,
+            is_first: self.window.start == 0,
+            has_successor: partition.has_file_behind(end_offset),
+        };
+        self.actions = plan::plan(&self.tallies, &terms);
+        self.phase = Phase::Act(0);
+    }
+
+    fn act(&mut self, partition: &Partition, action: Action) -> Result<()> {
+        let (Action::Remove(range) | Action::Rewrite(range)) = &action;
+        let from = self.window.start;
+        let within = from.saturating_add(range.start)..from.saturating_add(range.end);
+        let segments = self.segments.get(within).unwrap_or(&[]);
+        let count = segments.len() as u64;
+        let sum = |of: fn(&Sealed) -> u64| segments.iter().map(of).fold(0, u64::saturating_add);
+        let (bytes, records) = (sum(|s| s.bytes), sum(|s| s.summary.records));
+        let written = match &action {
+            Action::Remove(_) => partition.remove(segments)?.then_some((0, 0)),
+            Action::Rewrite(range) => {
+                let (marks, first) = (&self.marks, range.start);
+                let mut keeps = |at: usize, passed: &Passed<'_>| {
+                    !marks.is_set(first.saturating_add(at), passed.number)
+                };
+                match rewrite(partition, segments, &mut keeps)? {
+                    Some(new) if partition.replace(segments, &new, self.forgets)? => {
+                        Some((new.sealed.bytes, new.sealed.summary.records))
+                    }
+                    _ => None,
                 }
             }
         };
-        let mut written = rewrite(partition, segments, &mut keeps)?;
-        if let Some(written) = &mut written {
-            written.forgets = forgets;
-        }
-        self.note_read(read, bytes_of(segments));
-        let Some(written) = written else {
-            return Ok(None);
+        // None: they are not what they were.
+        let Some((bytes_now, records_now)) = written else {
+            return Ok(());
         };
-        let replaced = partition.replace(segments, &written)?;
-        Ok(replaced.then_some(written.sealed))
+        let report = &mut self.report;
+        let add = |to: &mut u64, figure: u64| *to = to.saturating_add(figure);
+        match action {
+            Action::Remove(_) => add(&mut report.segments_removed, count),
+            Action::Rewrite(_) => {
+                add(&mut report.segments_rewritten, count);
+                add(&mut report.bytes_written, bytes_now);
+                add(&mut report.records_read, records);
+                add(&mut report.bytes_read, bytes);
+            }
+        }
+        add(
+            &mut report.records_removed,
+            records.saturating_sub(records_now),
+        );
+        add(&mut report.bytes_freed, bytes.saturating_sub(bytes_now));
+        Ok(())
     }
 
-    /// Goes on with the keys that are left; true when there are none.
-    fn end_pass(&mut self, partition: &Partition) -> bool {
+    /// Goes on behind the window; true when nothing is there.
+    fn end_window(&mut self, partition: &Partition) -> bool {
+        let treated = self.actions.iter().map(|action| {
+            let (Action::Remove(range) | Action::Rewrite(range)) = action;
+            range.len()
+        });
+        let treated = treated.fold(0, usize::saturating_add);
+        let left_alone = self.window.len().saturating_sub(treated) as u64;
+        let damaged = self.tallies.iter().filter(|tally| tally.damaged).count() as u64;
         let report = &mut self.report;
-        report.keys_peak = report.keys_peak.max(self.keys.peak() as u64);
-        let left_alone = self.treated.iter().filter(|is| !**is).count() as u64;
-        report.segments_kept = left_alone;
-        report.segments_damaged = self.tallies.iter().filter(|t| t.damaged).count() as u64;
-        match self.keys.next_hash().filter(|_| self.judge.must_learn()) {
-            Some(hash) => {
-                self.keys = Keys::new(self.keys_max, hash);
-                self.begin_pass(partition);
-                false
-            }
-            None => true,
+        report.segments_kept = report.segments_kept.saturating_add(left_alone);
+        report.segments_damaged = report.segments_damaged.saturating_add(damaged);
+        let Some(next) = self
+            .segments
+            .get(self.window.end)
+            .map(|next| next.name.base)
+        else {
+            return true;
+        };
+        if self.judge.must_learn() {
+            self.keys = Keys::new(self.keys_max, 0);
         }
+        self.begin_window(partition, next);
+        false
     }
 }
 
-fn bytes_of(segments: &[Sealed]) -> u64 {
-    let each = segments.iter().map(|segment| segment.bytes);
-    each.fold(0, u64::saturating_add)
+/// A segment of which nothing is marked yet.
+fn tally_of(segment: &Sealed) -> Tally {
+    Tally {
+        kept_records: segment.summary.records,
+        kept_bytes: segment.bytes,
+        garbage_bytes: 0,
+        damaged: false,
+    }
 }

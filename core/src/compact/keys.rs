@@ -24,8 +24,8 @@ struct Known {
     /// The newest offsets, a ring; the oldest of them is at `oldest`.
     offsets: Vec<u64>,
     oldest: u32,
-    /// A record of it that is to go stays for now, in a segment that is left alone.
-    remains: bool,
+    /// A record of it is there that is to go.
+    has_garbage: bool,
 }
 
 impl Known {
@@ -159,7 +159,7 @@ impl Keys {
             next,
             offsets: Vec::new(),
             oldest: 0,
-            remains: false,
+            has_garbage: false,
         });
         self.peak = self.peak.max(self.known.len());
         Some(id)
@@ -207,18 +207,18 @@ impl Keys {
         self.known.get(id as usize).map_or(0, Known::keep_from)
     }
 
-    /// Notes that a record of the key that is to go stays for now.
-    pub(crate) fn note_remains(&mut self, id: KeyId) {
+    /// Notes that a record of the key is there that is to go.
+    pub(crate) fn note_garbage(&mut self, id: KeyId) {
         if let Some(known) = self.known.get_mut(id as usize) {
-            known.remains = true;
+            known.has_garbage = true;
         }
     }
 
-    /// Whether a record of the key that is to go stays for now.
-    pub(crate) fn remains(&self, id: KeyId) -> bool {
+    /// Whether a record of the key is there that is to go.
+    pub(crate) fn has_garbage(&self, id: KeyId) -> bool {
         self.known
             .get(id as usize)
-            .is_none_or(|known| known.remains)
+            .is_none_or(|known| known.has_garbage)
     }
 }
 

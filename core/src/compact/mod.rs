@@ -4,6 +4,7 @@
 //! - [`rules`]: what to keep, by the prefixes of keys.
 //! - [`keys`]: how far back each key is kept, bounded in memory.
 //! - [`verdict`]: keep or drop, for one record.
+//! - [`marks`]: which records are to go, a bit for each.
 //! - [`pass`]: going over the records of sealed segments.
 //! - [`plan`]: which segments to write anew, which together, which only to remove.
 //! - [`rewrite`]: the new segment.
@@ -16,6 +17,7 @@
 mod custom;
 mod job;
 mod keys;
+mod marks;
 mod pass;
 mod plan;
 mod rewrite;

@@ -15,6 +15,8 @@ pub(crate) struct Passed<'a> {
     pub record: RecordView<'a>,
     /// Bytes that it takes in its frame.
     pub bytes: usize,
+    /// How many records of the segment were before it.
+    pub number: usize,
     pub frame: Of,
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn over(
     let place = shared.place(&segment.name);
     let mut position = header_bytes(&shared.name);
     let mut expected = segment.name.base;
+    let mut number = 0_usize;
     // Bytes that are no frame cost nothing if the offsets go on behind them.
     let (mut damaged, mut is_unsure) = (false, false);
     loop {
@@ -99,11 +102,14 @@ pub(crate) fn over(
             is_unsure = false;
             expected = record.offset.saturating_add(1);
             let bytes = before.saturating_sub(records.rest_bytes());
-            each(&Passed {
+            let passed = Passed {
                 record,
                 bytes,
+                number,
                 frame: of,
-            })?;
+            };
+            number = number.saturating_add(1);
+            each(&passed)?;
         }
     }
     damaged |= is_unsure && expected != segment.summary.next_offset;

@@ -6,8 +6,6 @@ use std::ops::Range;
 /// What was counted of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// The file's size.
-    pub bytes: u64,
     /// Records that stay.
     pub kept_records: u64,
     /// What they take.
@@ -19,6 +17,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// One record of those that stayed goes.
+    pub(crate) fn drop_one(&mut self, bytes: u64) {
+        self.kept_records = self.kept_records.saturating_sub(1);
+        self.kept_bytes = self.kept_bytes.saturating_sub(bytes);
+        self.garbage_bytes = self.garbage_bytes.saturating_add(bytes);
+    }
+
     fn is_dead(&self) -> bool {
         self.kept_records == 0 && !self.damaged
     }
@@ -55,6 +60,8 @@ pub(crate) enum Action {
 pub(crate) struct Terms {
     pub segment_bytes: u64,
     pub min_garbage_percent: u32,
+    /// No segment is before these.
+    pub is_first: bool,
     /// A file of the partition remains behind these, so that all of them may go.
     pub has_successor: bool,
 }
@@ -63,10 +70,11 @@ pub(crate) struct Terms {
 pub(crate) fn plan(tallies: &[Tally], terms: &Terms) -> Vec<Action> {
     let mut actions = Vec::new();
     let dead = tallies.iter().take_while(|tally| tally.is_dead()).count();
-    let may_go = match terms.has_successor {
-        true => dead,
+    let may_go = match (terms.is_first, terms.has_successor) {
+        (false, _) => 0,
+        (true, true) => dead,
         // The last file tells which offset comes next.
-        false => dead.min(tallies.len().saturating_sub(1)),
+        (true, false) => dead.min(tallies.len().saturating_sub(1)),
     };
     if may_go != 0 {
         actions.push(Action::Remove(0..may_go));
@@ -115,12 +123,12 @@ mod tests {
     const TERMS: Terms = Terms {
         segment_bytes: 1000,
         min_garbage_percent: 50,
+        is_first: true,
         has_successor: true,
     };
 
     fn tally(kept: u64, garbage: u64) -> Tally {
         Tally {
-            bytes: kept.saturating_add(garbage),
             kept_records: kept,
             kept_bytes: kept,
             garbage_bytes: garbage,

@@ -19,15 +19,13 @@ const OUTPUT_BYTES: usize = 64 * 1024;
 pub(crate) struct Rewritten {
     pub sealed: Sealed,
     pub temporary: String,
-    /// A tombstone is not in it: what was deleted must have gone for good before it appears.
-    pub forgets: bool,
 }
 
 /// Writes what is kept of these segments. `None` when one of them is not what it was.
 pub(crate) fn rewrite(
     partition: &Partition,
     segments: &[Sealed],
-    keeps: &mut dyn FnMut(&Passed<'_>) -> bool,
+    keeps: &mut dyn FnMut(usize, &Passed<'_>) -> bool,
 ) -> Result<Option<Rewritten>> {
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
         return Ok(None);
@@ -48,7 +46,6 @@ pub(crate) fn rewrite(
                 bytes: output.writer.written(),
             },
             temporary,
-            forgets: false,
         })),
         other => {
             drop(output);
@@ -97,11 +94,11 @@ impl<'a> Output<'a> {
         partition: &Partition,
         segments: &[Sealed],
         end_offset: u64,
-        keeps: &mut dyn FnMut(&Passed<'_>) -> bool,
+        keeps: &mut dyn FnMut(usize, &Passed<'_>) -> bool,
     ) -> Result<bool> {
-        for segment in segments {
+        for (at, segment) in segments.iter().enumerate() {
             let passage = pass::over(partition, segment, &mut |passed| {
-                if keeps(passed) {
+                if keeps(at, passed) {
                     self.add(passed)?;
                 }
                 Ok(())

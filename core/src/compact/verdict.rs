@@ -9,7 +9,7 @@ use crate::record::RecordView;
 pub(crate) enum Verdict {
     Keep,
     Drop,
-    /// It goes, and with it the reason to keep a tombstone of its key that is behind it.
+    /// It goes; a tombstone of its key that is behind it stays for as long as it is there.
     Superseded(KeyId),
     /// A tombstone that has stayed for long enough: it goes when all that it deleted has gone.
     OldTombstone(KeyId),

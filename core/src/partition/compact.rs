@@ -165,10 +165,10 @@ impl Partition {
     }
 
     /// Puts a new segment in the place of old ones; false when they are not what they were, and
-    /// then nothing was changed.
-    pub(crate) fn replace(&self, old: &[Sealed], new: &Rewritten) -> Result<bool> {
-        if new.forgets {
-            // What was removed before must not come back after a power cut.
+    /// then nothing was changed. `forgets`: old tombstones are left out of it.
+    pub(crate) fn replace(&self, old: &[Sealed], new: &Rewritten, forgets: bool) -> Result<bool> {
+        if forgets {
+            // A tombstone is left out: what it deleted was removed before, and must not come back after a power cut.
             self.topic.sync_dir(&self.context)?;
         }
         let answer = self.swap(old, Some(new));

@@ -33,7 +33,7 @@ pub fn compacted(
     // From the newest to the oldest: how many of a key were kept, and whether it was deleted.
     let mut seen: BTreeMap<&[u8], (u32, bool)> = BTreeMap::new();
     let mut kept = Vec::new();
-    for record in sealed.iter().rev() {
+    for (at, record) in sealed.iter().enumerate().rev() {
         let age_ms = run_ms.saturating_sub((record.run_s + 1) * 1000);
         let stays = match (rule_of(rules, record.got.key.as_deref()), &record.got.key) {
             (Keep::All, _) | (_, None) => true,
@@ -45,7 +45,11 @@ pub fn compacted(
                 let within = *kept < count && !*deleted;
                 *kept += 1;
                 *deleted |= is_tombstone;
-                within && !(is_tombstone && age_ms > tombstone_ms)
+                // A tombstone goes when nothing is there any more that it deleted.
+                let is_needed = sealed[..at]
+                    .iter()
+                    .any(|other| other.got.key == record.got.key);
+                within && !(is_tombstone && age_ms > tombstone_ms && !is_needed)
             }
         };
         if stays {
