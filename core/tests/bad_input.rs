@@ -313,8 +313,11 @@ fn settings_that_change_what_files_mean_are_refused() {
         // Identity, partitions, the name `t`, then the number of settings.
         let count = u16::from_le_bytes(body[14..16].try_into().unwrap());
         body[14..16].copy_from_slice(&(count + 1).to_le_bytes());
+        // Before the number of rules.
+        let rules = body.split_off(body.len() - 2);
         body.extend(tag.to_le_bytes());
         body.extend(7_u64.to_le_bytes());
+        body.extend(rules);
         let mut copy = half[..12].to_vec();
         copy.extend((body.len() as u32).to_le_bytes());
         copy.extend(body);
