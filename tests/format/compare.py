@@ -18,7 +18,7 @@ import damages
 import selfcheck
 from descriptions import read_topic
 from engine import Engine, EngineError, Line
-from fields import Cursor, NewerError, NoLogError
+from fields import U64, Cursor, NewerError, NoLogError
 from reader import log_lines
 from recovery import segments_of
 from segments import RECORDS, TRUSTED_RECORDS, frame_at
@@ -40,11 +40,22 @@ CASES = [
     "deleted",
     "reopened",
     "died",
+    "rules",
+    "compacted",
+    "compacted again",
     "small",
     "tiny",
 ]
 # A value of 0 in the file stands for a default that the engine fills in.
-FILLED_IN = ("linger_ms", "buffer_bytes", "segment_bytes")
+FILLED_IN = (
+    "linger_ms",
+    "buffer_bytes",
+    "segment_bytes",
+    "compaction_keys_max",
+    "min_garbage_percent",
+    "tombstone_ms",
+    "compact_trigger_bytes",
+)
 # Who tells a loss: the reader as a gap; the engine when it opens the log or when it verifies it.
 LOST = ("gap", "recovery", "verify")
 # The kinds of the engine's entries that are about bytes that are not what they should be.
@@ -126,6 +137,9 @@ def topic_differences(reader: Line, engine: Line) -> Iterator[str]:
         filled_in = value == 0 and option in FILLED_IN
         if not filled_in and value != engine["options"][option]:
             yield f"{name!r}: {option}: reader {value}, engine {engine['options'][option]}"
+    rules = [list(rule) for rule in reader["rules"] or []]
+    if rules != engine["rules"]:
+        yield f"{name!r}: rules: reader {rules}, engine {engine['rules']}"
 
 
 def partition_differences(place: Place, reader: View, engine: View) -> Iterator[str]:
@@ -209,7 +223,8 @@ def segment_untruths(segment: Line, topic: Line, records: dict[Any, list[Line]])
         if segment["base"] <= record["offset"] < footer["next"]
     ]
     times = [record["timestamp"] for record in inside]
-    counted = [len(inside), sum(record["tombstone"] for record in inside), min(times), max(times)]
+    counted = [len(inside), sum(record["tombstone"] for record in inside)]
+    counted += [min(times, default=U64 - 1), max(times, default=0)]
     if [footer[name] for name in ("records", "tombstones", "lowest", "highest")] != counted:
         yield f"{segment['file']}: the footer tells {footer}, the records {counted}"
     ends = [entry[0] for entry in footer["index"][1:]] + [footer["next"]]

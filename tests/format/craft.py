@@ -22,12 +22,20 @@ def description(magic: bytes, body: bytes, version: int = 1) -> bytes:
     return (block + struct.pack("<I", zlib.crc32(block))) * 2
 
 
-def topic(identity: int, name: str, settings: dict[int, int]) -> bytes:
-    """A topic with one partition."""
+def topic(
+    identity: int,
+    name: str,
+    settings: dict[int, int],
+    rules: tuple[tuple[bytes, int, int], ...] = (),
+) -> bytes:
+    """A topic with one partition. A rule is a prefix, a kind and a value."""
     encoded = name.encode()
     body = struct.pack("<QIB", identity, 1, len(encoded)) + encoded
     body += struct.pack("<H", len(settings))
     body += b"".join(struct.pack("<HQ", tag, value) for tag, value in settings.items())
+    body += struct.pack("<H", len(rules))
+    for prefix, kind, value in rules:
+        body += bytes([len(prefix)]) + prefix + struct.pack("<BQ", kind, value)
     return description(b"EDGETOP1", body)
 
 

@@ -84,6 +84,11 @@ def flips() -> Iterator[Damage]:
     yield Damage("bit in the last gathered frame", flip_in(-1, -1, -1), "gathered")
     yield Damage("bit in a big record", flip_in(0, 0, 9000), "big")
     yield Damage("bit in the length of a big record", flip_in(2, 0, 6), "big")
+    for segment, where in SEGMENTS:
+        for place, part in PLACES:
+            name = f"bit in the {part} of a frame of the {where} segment, compacted"
+            yield Damage(name, flip_in(segment, 1, place), "compacted again")
+    yield Damage("bit in a rewritten footer", flip_in(3, -1, -6), "compacted again")
 
 
 def zeros_behind(files: Files) -> None:

@@ -19,7 +19,12 @@ SETTINGS = {
     7: "max_bytes",
     8: "max_age_ms",
     9: "min_records",
+    10: "compaction_keys_max",
+    11: "min_garbage_percent",
+    12: "tombstone_ms",
+    13: "compact_trigger_bytes",
 }
+KEEP_KINDS = ("all", "last", "for", "nothing")
 
 
 @dataclass
@@ -29,6 +34,8 @@ class Topic:
     identity: int
     partitions: int
     options: dict[str, int] | None
+    # Each a prefix in hexadecimal digits, what is kept, and the number that goes with it.
+    rules: list[tuple[str, str, int]] | None
     source: str
 
 
@@ -80,7 +87,16 @@ def read_topic(folder: Path) -> Topic | None:
             options[SETTINGS[tag]] = value
         elif tag >= 0x8000:
             raise NewerError(f"topic {name!r} has the setting {tag:#x}")
-    return Topic(folder.name, name, identity, partitions, options, "TOPIC")
+    rules = [rule_of(body) for _ in range(body.uint(2))]
+    return Topic(folder.name, name, identity, partitions, options, rules, "TOPIC")
+
+
+def rule_of(body: Cursor) -> tuple[str, str, int]:
+    prefix = body.take(body.uint(1)).hex()
+    kind, value = body.uint(1), body.uint(8)
+    if kind >= len(KEEP_KINDS):
+        return prefix, "all", 0
+    return prefix, KEEP_KINDS[kind], value
 
 
 def read_checkpoint(folder: Path, topic: Topic) -> Checkpoint | None:

@@ -65,7 +65,7 @@ def topic_from_headers(folder: Path) -> Topic | None:
         header = read_header(path.read_bytes()) if SEGMENT_NAME.fullmatch(path.name) else None
         if header is not None:
             name, identity, partitions = header.name, header.identity, header.partitions
-            return Topic(folder.name, name, identity, partitions, None, "segments")
+            return Topic(folder.name, name, identity, partitions, None, None, "segments")
     return None
 
 

@@ -2,8 +2,8 @@
 
 use crate::json::{hex, Object};
 use edgelog_core::{
-    Create, Damage, Durability, Kind, Log, LogOptions, Maintenance, Mode, OnGap, ReaderOptions,
-    RecordView, Result, Topic, TopicOptions, WhenFull,
+    Create, Damage, Durability, Keep, KeepRule, Kind, Log, LogOptions, Maintenance, Mode, OnGap,
+    ReaderOptions, RecordView, Result, Topic, TopicOptions, WhenFull,
 };
 use std::io::Write;
 use std::path::Path;
@@ -40,7 +40,8 @@ fn topic(topic: &Topic, out: &mut dyn Write) -> Result<()> {
         &Object::new("topic")
             .text("name", topic.name())
             .raw("partitions", topic.partitions())
-            .raw("options", options_of(&options)),
+            .raw("options", options_of(&options))
+            .raw("rules", rules_of(&options.keep)),
     );
     for number in 0..topic.partitions() {
         partition(topic, number, out)?;
@@ -61,7 +62,8 @@ fn options_of(options: &TopicOptions) -> String {
     format!(
         "{{\"durability\":{durability},\"when_full\":{when_full},\"linger_ms\":{},\
          \"sync_interval_ms\":{},\"buffer_bytes\":{},\"segment_bytes\":{},\"max_bytes\":{},\
-         \"max_age_ms\":{},\"min_records\":{}}}",
+         \"max_age_ms\":{},\"min_records\":{},\"compaction_keys_max\":{},\
+         \"min_garbage_percent\":{},\"tombstone_ms\":{},\"compact_trigger_bytes\":{}}}",
         options.linger_ms,
         options.sync_interval_ms,
         options.buffer_bytes,
@@ -69,7 +71,27 @@ fn options_of(options: &TopicOptions) -> String {
         options.max_bytes,
         options.max_age_ms,
         options.max_records,
+        options.compaction_keys_max,
+        options.min_garbage_percent,
+        options.tombstone_ms,
+        options.compact_trigger_bytes,
     )
+}
+
+fn rules_of(rules: &[KeepRule]) -> String {
+    let told: Vec<String> = rules
+        .iter()
+        .map(|rule| {
+            let (kind, value) = match rule.keep {
+                Keep::All => ("all", 0),
+                Keep::Last(count) => ("last", u64::from(count)),
+                Keep::For(ms) => ("for", ms),
+                Keep::Nothing => ("nothing", 0),
+            };
+            format!("[{},\"{kind}\",{value}]", hex(&rule.prefix))
+        })
+        .collect();
+    format!("[{}]", told.join(","))
 }
 
 fn partition(topic: &Topic, number: u32, out: &mut dyn Write) -> Result<()> {

@@ -1,8 +1,8 @@
 //! The logs that are written: one function for each feature of the format.
 
 use edgelog_core::{
-    Create, Durability, Header, Log, LogOptions, Maintenance, Mode, Record, Result, Topic,
-    TopicOptions, WhenFull,
+    Create, Durability, Header, Keep, KeepRule, Log, LogOptions, Maintenance, Mode, Record, Result,
+    Topic, TopicOptions, WhenFull,
 };
 use std::path::Path;
 
@@ -44,6 +44,9 @@ pub fn case(name: &str, dir: &Path) -> Result<()> {
         "reopened" => reopened(dir),
         "died" => died(dir),
         "died again" => died_again(dir),
+        "rules" => rules(dir),
+        "compacted" => compacted(dir),
+        "compacted again" => compacted_again(dir),
         "small" => small(dir),
         "tiny" => tiny(dir),
         _ => {
@@ -144,6 +147,11 @@ fn options(dir: &Path) -> Result<()> {
         max_bytes: 5_678_901,
         max_age_ms: 0x1_2345_6789,
         max_records: 0x9_8765_4321,
+        compaction_keys_max: 1_000_001,
+        min_garbage_percent: 33,
+        tombstone_ms: 0x2_3456_789a,
+        compact_trigger_bytes: 0x3_4567_89ab,
+        keep: Vec::new(),
     };
     log.topic("none default", Create::New, &all)?;
     let topic = log.topic("changed", Create::New, &TopicOptions::default())?;
@@ -402,6 +410,118 @@ fn died_again(dir: &Path) -> Result<()> {
     let topic = log.topic("died", Create::Never, &rotating())?;
     append_mixed(&topic, 3, Some(Durability::Synced))?;
     die()
+}
+
+fn rule(prefix: &[u8], keep: Keep) -> KeepRule {
+    KeepRule {
+        prefix: prefix.to_vec(),
+        keep,
+    }
+}
+
+/// Small segments, and all that may go goes.
+fn compacting(keep: Vec<KeepRule>) -> TopicOptions {
+    TopicOptions {
+        keep,
+        min_garbage_percent: 1,
+        ..rotating()
+    }
+}
+
+fn rules(dir: &Path) -> Result<()> {
+    let log = open(dir)?;
+    let all = vec![
+        rule(b"", Keep::Last(1)),
+        rule(b"name/", Keep::All),
+        rule(&[0, 0xff], Keep::Last(65_535)),
+        rule(&[b'p'; 255], Keep::For(u64::MAX)),
+        rule(b"age/", Keep::For(0)),
+        rule(b"noise/", Keep::Nothing),
+    ];
+    log.topic("all kinds", Create::New, &compacting(all.clone()))?;
+    let many = (0..64).map(|i| rule(&[i], Keep::Last(u32::from(i) + 1)));
+    log.topic("many", Create::New, &compacting(many.collect()))?;
+    let topic = log.topic("later", Create::New, &rotating())?;
+    topic.configure(&compacting(all))?;
+    log.close()
+}
+
+/// Records, some of them in batches, of keys that lose some, all or none of theirs.
+fn append_keyed(topic: &Topic, rounds: u32) -> Result<()> {
+    for round in 0..rounds {
+        let text = format!("value {round} ").repeat((round % 9) as usize);
+        let keys = ["last/a", "last/b", "name/a", "noise/a"];
+        let batch: Vec<Record<'_>> = keys
+            .iter()
+            .map(|key| Record {
+                key: Some(key.as_bytes()),
+                partition: Some(round % topic.partitions()),
+                ..value(text.as_bytes())
+            })
+            .collect();
+        topic.append_batch(&batch, None)?;
+        append_mixed(topic, u64::from(round % 4), Some(Durability::Buffered))?;
+    }
+    topic.flush()
+}
+
+/// Some segments are gone, some rewritten, some of them together; records were left out at the
+/// start, in the middle and at the end of segments, and so were whole frames.
+fn compacted(dir: &Path) -> Result<()> {
+    let log = open(dir)?;
+    let keep = vec![
+        rule(b"last/", Keep::Last(3)),
+        rule(b"noise/", Keep::Nothing),
+    ];
+    let two = TopicOptions {
+        partitions: 2,
+        ..compacting(keep)
+    };
+    let topic = log.topic("by rules", Create::New, &two)?;
+    append_keyed(&topic, 300)?;
+    topic.compact()?;
+    append_keyed(&topic, 20)?;
+
+    let own = log.topic("by the application", Create::New, &compacting(Vec::new()))?;
+    append_keyed(&own, 100)?;
+    let mut compaction = own.compaction(0)?;
+    let end = compaction.end_offset();
+    compaction.keep_from(b"name/a", end / 2)?;
+    compaction.keep_from(b"last/a", end)?;
+    for offset in (end / 4)..(end / 3) {
+        compaction.drop_record(offset)?;
+    }
+    compaction.commit()?;
+
+    let all = log.topic(
+        "all gone",
+        Create::New,
+        &compacting(vec![rule(b"", Keep::Last(1))]),
+    )?;
+    for _ in 0..200 {
+        let record = Record {
+            key: Some(b"the only key"),
+            ..value(b"the only value")
+        };
+        all.append(&record, None)?;
+    }
+    all.compact()?;
+    log.close()
+}
+
+/// Rewritten segments are rewritten again, together with others.
+fn compacted_again(dir: &Path) -> Result<()> {
+    let log = open(dir)?;
+    let keep = vec![rule(b"key", Keep::Last(2)), rule(b"last/", Keep::Last(5))];
+    let topic = log.topic("again", Create::New, &compacting(keep))?;
+    for _ in 0..4 {
+        append_keyed(&topic, 80)?;
+        topic.compact()?;
+    }
+    topic.configure(&compacting(vec![rule(b"name/", Keep::Last(7))]))?;
+    topic.compact()?;
+    append_keyed(&topic, 3)?;
+    log.close()
 }
 
 /// Segments with records and batches, for damage of all kinds.
