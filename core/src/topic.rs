@@ -372,6 +372,7 @@ impl Topic {
     pub fn compaction(&self, partition: u32) -> Result<Compaction> {
         self.check()?;
         self.log.context().check_writable()?;
+        self.refresh()?;
         let keys_max = self.inner.shared.options().compaction_keys_max as usize;
         Compaction::begin(self.clone(), partition, keys_max)
     }

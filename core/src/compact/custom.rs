@@ -17,8 +17,13 @@ pub struct Compaction {
     partition: u32,
     end_offset: u64,
     reader: Reader,
-    keys: Keys,
     keys_max: usize,
+    /// What was said; it is used up by the commit.
+    said: Option<Said>,
+}
+
+struct Said {
+    keys: Keys,
     drops: Vec<u64>,
 }
 
@@ -49,9 +54,11 @@ impl Compaction {
             partition,
             end_offset: segments.last().map_or(0, |last| last.summary.next_offset),
             reader,
-            keys: Keys::new(keys_max, 0),
             keys_max,
-            drops: Vec::new(),
+            said: Some(Said {
+                keys: Keys::new(keys_max, 0),
+                drops: Vec::new(),
+            }),
             topic,
         })
     }
@@ -63,6 +70,7 @@ impl Compaction {
 
     /// Gives the next records, at most `max` of them, to `sink`; answers how many. 0 is the end.
     pub fn read_with(&mut self, max: usize, sink: impl Sink) -> Result<usize> {
+        self.said()?;
         if self.reader.position(self.partition)? >= self.end_offset {
             return Ok(0);
         }
@@ -77,46 +85,66 @@ impl Compaction {
 
     /// Goes back to the first record, for another pass. What was decided stays.
     pub fn rewind(&mut self) -> Result<()> {
+        self.said()?;
         self.reader.seek(crate::options::Start::Earliest)
+    }
+
+    fn said(&mut self) -> Result<&mut Said> {
+        self.said.as_mut().ok_or_else(committed)
     }
 
     /// Of this key, records before this offset go. Said again, the later offset counts. Fails with
     /// `TooLarge` for more keys than the topic's `compaction_keys_max`: commit, and begin again.
     pub fn keep_from(&mut self, key: &[u8], offset: u64) -> Result<()> {
-        if self.keys.set(key, offset) {
+        let keys_max = self.keys_max;
+        if self.said()?.keys.set(key, offset) {
             return Ok(());
         }
-        let text = format!("more than {} keys in one compaction", self.keys_max);
+        let text = format!("more than {keys_max} keys in one compaction");
         Err(Error::new(Kind::TooLarge, text))
     }
 
     /// This record goes.
     pub fn drop_record(&mut self, offset: u64) -> Result<()> {
-        if self.drops.len() >= COMPACTION_DROPS_MAX {
+        let drops = &mut self.said()?.drops;
+        if drops.len() >= COMPACTION_DROPS_MAX {
             let text = format!("more than {COMPACTION_DROPS_MAX} single records in one compaction");
             return Err(Error::new(Kind::TooLarge, text));
         }
-        self.drops.push(offset);
+        drops.push(offset);
         Ok(())
     }
 
-    /// Removes what was said. Where that is too little of a segment to be worth it, it stays for
-    /// now (see `min_garbage_percent`). `Busy` while another compaction of the log is under way.
-    pub fn commit(mut self) -> Result<CompactionReport> {
-        self.drops.sort_unstable();
-        let judge = Judge::Application { drops: self.drops };
-        let partition = self.topic.partition(self.partition)?;
-        let keys_max = self.keys_max;
-        let end_offset = self.end_offset;
+    /// Removes what was said, and ends the compaction. Where that is too little of a segment to be
+    /// worth it, it stays for now (see `min_garbage_percent`). `Busy` while another compaction of
+    /// the log is under way: nothing has ended then, and it may be tried again.
+    pub fn commit(&mut self) -> Result<CompactionReport> {
+        let topic = self.topic.clone();
+        let partition = topic.partition(self.partition)?;
+        let (keys_max, end_offset) = (self.keys_max, self.end_offset);
+        let said = &mut self.said;
+        if said.is_none() {
+            return Err(committed());
+        }
         partition.compact_as(|partition, min_garbage_percent| {
+            let (keys, mut drops) = match said.take() {
+                Some(said) => (said.keys, said.drops),
+                None => (Keys::new(0, 0), Vec::new()),
+            };
+            drops.sort_unstable();
             Job::over(
                 partition,
-                judge,
-                self.keys,
+                Judge::Application { drops },
+                keys,
                 keys_max,
                 min_garbage_percent,
                 end_offset,
             )
         })
     }
+}
+
+#[cold]
+fn committed() -> Error {
+    Error::new(Kind::Closed, "the compaction was committed")
 }

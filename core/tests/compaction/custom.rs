@@ -35,7 +35,7 @@ fn keep_from_and_drop_are_heeded() {
     };
     let expected: Vec<Got> = before.iter().filter(stays).cloned().collect();
     assert_eq!(read_all(&topic).unwrap(), expected);
-    drop((topic, log));
+    drop((compaction, topic, log));
     assert_eq!(
         read_all(&existing(&open_well(&sys), "t")).unwrap(),
         expected
@@ -92,6 +92,40 @@ fn too_many_keys_and_wrong_partitions_are_errors() {
         Kind::TooLarge
     );
     compaction.commit().unwrap();
+}
+
+#[test]
+fn what_another_process_sealed_is_gone_over_and_a_busy_commit_can_be_tried_again() {
+    let sys = FaultySys::new();
+    let shared = LogOptions {
+        maintenance: Maintenance::Manual,
+        ..LogOptions::default()
+    };
+    let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
+    let (a, b) = (open(), open());
+    let rules = eager(vec![rule("", Keep::Last(1))]);
+    let (at, bt) = (
+        a.topic("t", Create::New, &rules).unwrap(),
+        existing(&b, "t"),
+    );
+    for i in 0..200 {
+        append(&at, &format!("k{}", i % 4), Some(&"v".repeat(100)));
+    }
+    let mut compaction = bt.compaction(0).unwrap();
+    let end = compaction.end_offset();
+    assert!(end > 100, "{end}");
+    compaction.keep_from(b"k1", end).unwrap();
+    a.maintain(0).unwrap();
+    assert_eq!(compaction.commit().unwrap_err().kind(), Kind::Busy);
+    a.close().unwrap();
+    assert!(compaction.commit().unwrap().records_removed > 20);
+    assert_eq!(compaction.commit().unwrap_err().kind(), Kind::Closed);
+    assert_eq!(compaction.drop_record(0).unwrap_err().kind(), Kind::Closed);
+    let no_more = |_: RecordView<'_>| panic!("a record");
+    assert_eq!(
+        compaction.read_with(1, no_more).unwrap_err().kind(),
+        Kind::Closed
+    );
 }
 
 #[test]
