@@ -2,8 +2,9 @@
 //
 // usage: node follow.mjs DIRECTORY [TOPIC]
 //
-// Opens the log for reading only, waits until the topic is there, and reads from its first record
-// to the one that says that it is the last. demo/sample.h says what the records are.
+// Waits until the topic is there, and reads to the record that says that it is the last. How far it
+// is, it notes in the topic "progress" of the same log: killed and started again, it goes on from
+// there. demo/sample.h says what the records are.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -66,25 +67,31 @@ function row(key, count, rate, time, value) {
   return `${columns.join(' ')}  ${time.padEnd(19)}  ${value}`;
 }
 
-// The writer may not have made them yet.
-async function openWhenThere(directory, name) {
+// The writer may not have made it yet.
+async function topicWhenThere(log, name) {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    let log;
     try {
-      log = await open(directory, { mode: 'read_only', create: 'never' });
-      return [log, await log.topic(name, { create: 'never' })];
+      return await log.topic(name, { create: 'never' });
     } catch (error) {
-      await log?.close();
       if (error.code !== 'NOT_FOUND' || performance.now() > deadline) throw error;
       await sleep(20);
     }
   }
 }
 
-// Reads to the writer's last record, and gives what it says.
-async function follow(topic) {
-  const reader = await topic.reader({ start: 'earliest' });
+// Reads to the writer's last record, and gives what it says. Each of those that read has a key of
+// its own in `progress`.
+async function follow(topic, progress) {
+  const key = `follow.mjs ${topic.name}`;
+  const noted = await progress.latest(key);
+  let start = 0n;
+  if (noted !== null) {
+    const { next, records: before } = JSON.parse(noted.value.toString());
+    [start, records] = [BigInt(next), before];
+    console.log(`follow.mjs: ${records} records were read before`);
+  }
+  const reader = await topic.reader({ start });
   // A wait does not keep a process alive by itself; this one has nothing else to live for.
   reader.ref();
   let silentSince = performance.now();
@@ -96,8 +103,11 @@ async function follow(topic) {
         if (one.kind === KIND_END) return one.value;
       }
       const now = performance.now();
-      if (batch.length > 0) silentSince = now;
-      else if (now - silentSince > PATIENCE_MS) throw new Error('the last record did not come');
+      if (batch.length > 0) {
+        const next = Number(batch.at(-1).offset) + 1;
+        await progress.append(JSON.stringify({ next, records }), { key });
+        silentSince = now;
+      } else if (now - silentSince > PATIENCE_MS) throw new Error('the last record did not come');
       if (now - shownAt >= TABLE_MS) show();
     }
   } finally {
@@ -110,8 +120,8 @@ if (directory === undefined) {
   console.error('usage: node follow.mjs DIRECTORY [TOPIC]');
   process.exit(2);
 }
-const [log, topic] = await openWhenThere(directory, name);
-const said = Number(await follow(topic));
+const log = await open(directory);
+const said = Number(await follow(await topicWhenThere(log, name), await log.topic('progress')));
 await log.close();
 show();
 console.log(`follow.mjs: read ${records} records of ${series.size} keys`);

@@ -3,12 +3,14 @@
 
 usage: table.py DIRECTORY [TOPIC]
 
-Opens the log for reading only, waits until the topic is there, and reads from its first record
-to the one that says that it is the last. demo/sample.h says what the records are.
+Waits until the topic is there, and reads to the record that says that it is the last. How far it
+is, it notes in the topic "progress" of the same log: killed and started again, it goes on from
+there. demo/sample.h says what the records are.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import dataclass, field
@@ -77,27 +79,44 @@ class Table:
             one.shown = one.records
 
 
-def open_when_there(directory: str, name: str) -> tuple[edgelog.Log, edgelog.Topic]:
-    """Open log and topic; the writer may not have made them yet."""
+class Progress:
+    """How far this program is; each of those that read has a key of its own."""
+
+    def __init__(self, log: edgelog.Log, name: str) -> None:
+        self.key = f"table.py {name}"
+        self.topic = log.topic("progress")
+
+    def load(self) -> tuple[int, int]:
+        """The offset to go on with, and how many records came before."""
+        record = self.topic.latest(self.key)
+        if record is None or record.value is None:
+            return 0, 0
+        noted = json.loads(record.value)
+        print(f"table.py: {noted['records']} records were read before")
+        return noted["next"], noted["records"]
+
+    def note(self, following: int, records: int) -> None:
+        """Where to go on."""
+        self.topic.append(json.dumps({"next": following, "records": records}), key=self.key)
+
+
+def topic_when_there(log: edgelog.Log, name: str) -> edgelog.Topic:
+    """The writer may not have made it yet."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            log = edgelog.open(directory, mode="read_only", create=False)
-            try:
-                return log, log.topic(name, create=False)
-            except edgelog.NotFoundError:
-                log.close()
-                raise
+            return log.topic(name, create=False)
         except edgelog.NotFoundError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
 
 
-def follow(topic: edgelog.Topic, table: Table) -> str:
+def follow(topic: edgelog.Topic, table: Table, progress: Progress) -> str:
     """Read to the writer's last record, and return what it says."""
     silent_since = time.monotonic()
-    with topic.reader("earliest") as reader:
+    start, table.records = progress.load()
+    with topic.reader(start) as reader:
         while True:
             records = reader.read(max=256, timeout=0.2)
             for record in records:
@@ -105,6 +124,7 @@ def follow(topic: edgelog.Topic, table: Table) -> str:
                     return table.series[(KIND_END, 0)].value
             now = time.monotonic()
             if records:
+                progress.note(records[-1].offset + 1, table.records)
                 silent_since = now
             elif now - silent_since > PATIENCE_SECONDS:
                 raise SystemExit("table.py: no record came, and none said that it was the last")
@@ -116,10 +136,10 @@ def main() -> None:
     """Follow, and compare the count with the writer's."""
     if not 2 <= len(sys.argv) <= 3:
         raise SystemExit(__doc__)
-    log, topic = open_when_there(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else "telemetry")
+    name = sys.argv[2] if len(sys.argv) == 3 else "telemetry"
     table = Table()
-    with log, topic:
-        said = int(follow(topic, table))
+    with edgelog.open(sys.argv[1]) as log:
+        said = int(follow(topic_when_there(log, name), table, Progress(log, name)))
     table.show()
     print(f"table.py: read {table.records} records of {len(table.series)} keys")
     # The writer counts what came before its last record.
