@@ -1,74 +1,142 @@
-/* How much heap an open log holds that does nothing. `idle make DIRECTORY` makes one with four
- * topics of many segments. `idle measure DIRECTORY` opens it, and prints in bytes what the process
- * then has taken from the system for its heap, and how much of that is in use: "TAKEN IN_USE". */
+/* How much heap a log takes, in bytes. `memory WHAT DIRECTORY` prints "WHAT TAKEN IN_USE": what the
+ * process has taken from the system for its heap, and how much of that is in use.
+ *
+ *   make      a log with four topics of many segments; the others look at it, each in a new process
+ *   idle      open, and doing nothing
+ *   append    the most, while 2 MB are appended
+ *   read      the most, while all is read
+ *   topics    one more topic
+ *   openings  what 300 openings leave behind */
 #include <edgelog.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOPICS = 4, RECORDS = 2000 };
+enum { TOPICS = 4, MORE_TOPICS = 32, RECORDS = 2000, MANY_RECORDS = 20000, AT_ONCE = 64 };
 
 static edgelog_error failure = EDGELOG_ERROR_INIT;
+static edgelog_log *the_log;
+static edgelog_topic *topics[TOPICS + MORE_TOPICS];
 
 static void must(edgelog_status status, const char *what) {
-  if (status == EDGELOG_OK) return;
+  if (status >= EDGELOG_OK) return;
   fprintf(stderr, "%s: %s\n", what, failure.text);
   exit(1);
 }
 
-static void open_all(const char *path, edgelog_log **log, edgelog_topic *topics[TOPICS]) {
+static void open_topics(int from, int to) {
   edgelog_topic_options options = EDGELOG_TOPIC_OPTIONS_INIT;
-  char name[] = "topic-0";
+  char name[] = "topic-00";
   int i;
   /* Smaller than the default, so that there are more segments to know of. */
   options.segment_bytes = 16384;
-  must(edgelog_open(path, NULL, log, &failure), "open");
-  for (i = 0; i < TOPICS; i++) {
-    name[6] = (char)('0' + i);
-    must(edgelog_topic_open(*log, name, EDGELOG_ZERO_TERMINATED, &options, &topics[i], &failure),
+  for (i = from; i < to; i++) {
+    name[6] = (char)('0' + i / 10);
+    name[7] = (char)('0' + i % 10);
+    must(edgelog_topic_open(the_log, name, EDGELOG_ZERO_TERMINATED, &options, &topics[i], &failure),
          "topic");
   }
 }
 
-static void close_all(edgelog_log *log, edgelog_topic *topics[TOPICS]) {
-  int i;
-  for (i = 0; i < TOPICS; i++) must(edgelog_topic_close(topics[i], &failure), "close the topic");
-  must(edgelog_close(log, &failure), "close");
+static void open_log(const char *path) {
+  must(edgelog_open(path, NULL, &the_log, &failure), "open");
+  open_topics(0, TOPICS);
 }
 
-static void append(edgelog_topic *topics[TOPICS], int count) {
+static void close_log(void) {
+  int i;
+  for (i = 0; i < TOPICS + MORE_TOPICS; i++) {
+    must(edgelog_topic_close(topics[i], &failure), "close the topic");
+    topics[i] = NULL;
+  }
+  must(edgelog_close(the_log, &failure), "close");
+}
+
+static void append(int topic_count, int count) {
   char value[100] = {0};
   edgelog_record record = EDGELOG_RECORD_INIT;
   int i;
   record.flags = EDGELOG_RECORD_HAS_VALUE;
   record.value = edgelog_bytes_of(value, sizeof value);
   for (i = 0; i < count; i++)
-    must(edgelog_topic_append(topics[i % TOPICS], &record, EDGELOG_DURABILITY_DEFAULT, NULL,
+    must(edgelog_topic_append(topics[i % topic_count], &record, EDGELOG_DURABILITY_DEFAULT, NULL,
                               &failure),
          "append");
+  must(edgelog_log_flush(the_log, &failure), "flush");
+}
+
+static void read_all(void) {
+  static edgelog_record records[AT_ONCE];
+  int i;
+  for (i = 0; i < TOPICS; i++) {
+    edgelog_reader *reader = NULL;
+    edgelog_status status;
+    uint32_t count, total = 0;
+    must(edgelog_reader_open(topics[i], NULL, &reader, &failure), "reader");
+    while ((status = edgelog_reader_read(reader, records, sizeof records[0], AT_ONCE, 0, &count,
+                                         &failure)) == EDGELOG_OK)
+      total += count;
+    must(status, "read");
+    if (total < RECORDS) exit(1);
+    must(edgelog_reader_close(reader, &failure), "close the reader");
+  }
+}
+
+static struct mallinfo2 heap(void) { return mallinfo2(); }
+static size_t taken(struct mallinfo2 heap) { return heap.arena + heap.hblkhd; }
+static size_t in_use(struct mallinfo2 heap) { return heap.uordblks + heap.hblkhd; }
+
+/* From now on nothing is given back to the system, so in the end the most is seen. */
+static void keep_all(void) {
+  if (mallopt(M_TRIM_THRESHOLD, 1 << 30) != 1 || mallopt(M_MMAP_THRESHOLD, 1 << 19) != 1) exit(1);
+}
+
+static void measure(const char *what, const char *path) {
+  struct mallinfo2 before = {0}, after;
+  int i;
+  open_log(path);
+  if (strcmp(what, "make") == 0) {
+    append(TOPICS, TOPICS * RECORDS);
+  } else if (strcmp(what, "idle") == 0) {
+    /* Each has its buffers now; then it rests. */
+    append(TOPICS, TOPICS);
+  } else if (strcmp(what, "append") == 0) {
+    append(TOPICS, MANY_RECORDS);
+  } else if (strcmp(what, "read") == 0) {
+    read_all();
+  } else if (strcmp(what, "topics") == 0) {
+    append(TOPICS, TOPICS);
+    before = heap();
+    open_topics(TOPICS, TOPICS + MORE_TOPICS);
+    append(TOPICS + MORE_TOPICS, TOPICS + MORE_TOPICS);
+  } else if (strcmp(what, "openings") == 0) {
+    /* Closed handles are kept for a while, so that a second close is no accident. */
+    for (i = 0; i < 400; i++) {
+      close_log();
+      open_log(path);
+      if (i == 99) before = heap();
+    }
+  } else {
+    exit(2);
+  }
+  after = heap();
+  if (strcmp(what, "topics") == 0)
+    printf("%s %zu %zu\n", what, (taken(after) - taken(before)) / MORE_TOPICS,
+           (in_use(after) - in_use(before)) / MORE_TOPICS);
+  else
+    printf("%s %zu %zu\n", what, taken(after) - taken(before), in_use(after) - in_use(before));
+  close_log();
 }
 
 int main(int argc, char **argv) {
-  edgelog_log *log = NULL;
-  edgelog_topic *topics[TOPICS];
-  struct mallinfo2 heap;
-  if (argc != 3 || (strcmp(argv[1], "make") != 0 && strcmp(argv[1], "measure") != 0)) {
-    fprintf(stderr, "usage: idle make|measure DIRECTORY\n");
+  if (argc != 3) {
+    fprintf(stderr, "usage: memory WHAT DIRECTORY\n");
     return 2;
   }
   /* mallinfo2 tells of the first arena only: let there be no other. */
   if (mallopt(M_ARENA_MAX, 1) != 1) return 1;
-  open_all(argv[2], &log, topics);
-  if (argv[1][2] == 'k') {
-    append(topics, TOPICS * RECORDS);
-  } else {
-    /* Each has its buffers now; then it rests. */
-    append(topics, TOPICS);
-    must(edgelog_log_flush(log, &failure), "flush");
-    heap = mallinfo2();
-    printf("%zu %zu\n", heap.arena + heap.hblkhd, heap.uordblks + heap.hblkhd);
-  }
-  close_all(log, topics);
+  if (strcmp(argv[1], "append") == 0 || strcmp(argv[1], "read") == 0) keep_all();
+  measure(argv[1], argv[2]);
   return 0;
 }

@@ -36,8 +36,15 @@ export async function openTopic(test, options) {
   return (await openLog(test)).topic('t', options);
 }
 
+// How long a child may take at most; an emulated machine is slower.
+const CHILD_MS_MAX = Number(process.env.EDGELOG_NODE_CHILD_MS_MAX ?? 60_000);
+
 // Runs `source` as a module that can import the package. Ends it after `timeoutMs`.
-export function runModule(test, source, { args = [], nodeArgs = [], timeoutMs = 30_000 } = {}) {
+export function runModule(
+  test,
+  source,
+  { args = [], nodeArgs = [], timeoutMs = CHILD_MS_MAX } = {},
+) {
   const file = join(home, `child-${process.pid}-${(childCount += 1)}.mjs`);
   writeFileSync(file, source);
   test.after(() => rmSync(file, { force: true }));
@@ -46,7 +53,7 @@ export function runModule(test, source, { args = [], nodeArgs = [], timeoutMs = 
 
 let childCount = 0;
 
-export function runFile(command, args, { timeoutMs = 30_000, ...options } = {}) {
+export function runFile(command, args, { timeoutMs = CHILD_MS_MAX, ...options } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
     const result = { stdout: '', stderr: '', timedOut: false };

@@ -23,7 +23,7 @@ function withWorkers(test, { main, worker, path }) {
      });
      const end = (worker) => new Promise((resolve) => worker.once('exit', resolve));
      if (isMainThread) { ${main} } else { ${worker} }`,
-    { args: [path], timeoutMs: 60_000 },
+    { args: [path] },
   );
 }
 

@@ -69,9 +69,12 @@ def test_no_growth(log: edgelog.Log, work: Callable[[edgelog.Topic], None]) -> N
     assert resident_after - resident < 2 * 1024 * 1024
 
 
-def test_opening_and_closing_does_not_grow(path: Path) -> None:
+def opening_and_closing_does_not_grow(
+    path: Path, maintenance: Literal["background", "manual"]
+) -> None:
     def work() -> None:
-        with edgelog.open(path) as log, log.topic("topic") as topic, topic.reader() as reader:
+        log = edgelog.open(path, maintenance=maintenance)
+        with log, log.topic("topic") as topic, topic.reader() as reader:
             topic.append(b"x")
             next(reader)
 
@@ -84,3 +87,11 @@ def test_opening_and_closing_does_not_grow(path: Path) -> None:
     gc.collect()
     assert resident_bytes() - before[0] < 2 * 1024 * 1024
     assert len(os.listdir("/proc/self/fd")) == before[1]
+
+
+def test_opening_and_closing_does_not_grow(path: Path) -> None:
+    opening_and_closing_does_not_grow(path, "manual")
+
+
+def test_opening_and_closing_a_log_with_a_thread_does_not_grow(path: Path) -> None:
+    opening_and_closing_does_not_grow(path, "background")
