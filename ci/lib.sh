@@ -199,12 +199,47 @@ in_time() {
   wait "$part_group" 2>/dev/null
   status=$?
   part_group=
-  kill -TERM -- "-$watchdog" 2>/dev/null
+  # A quick part ends before the watchdog has a group.
+  kill -TERM -- "-$watchdog" 2>/dev/null || kill -TERM "$watchdog" 2>/dev/null
   wait "$watchdog" 2>/dev/null
   return "$status"
 }
 # Control-C reaches this shell alone: the parts have groups of their own.
-trap '[ -z "$part_group" ] || kill -TERM -- "-$part_group" 2>/dev/null; exit 130' INT TERM
+interrupted() {
+  [ -z "$part_group" ] || kill -TERM -- "-$part_group" 2>/dev/null
+  exit 130
+}
+trap interrupted INT TERM
+
+# side_by_side COMMAND WORD...: COMMAND with each of the words, all at once, each in a shell of its
+# own, for what is mostly one process at a time. The parts that they run are counted here. A part
+# that fails ends its shell, and when the others are done, this one.
+# shellcheck disable=SC2030,SC2031 # in their own shells they are counted from 0 on, and added here
+side_by_side() {
+  local command=$1 word counts shells=() passed failed skipped failed_before=$parts_failed
+  counts=$(mktemp -d)
+  shift
+  for word in "$@"; do
+    (
+      trap 'status=$?
+        ((status == 0 || parts_failed)) || parts_failed=1
+        echo "$parts_passed $parts_failed $parts_skipped" >"$counts/$word"' EXIT
+      trap interrupted INT TERM
+      parts_passed=0 parts_failed=0 parts_skipped=0
+      "$command" "$word"
+    ) &
+    shells+=($!)
+  done
+  trap 'kill -TERM "${shells[@]}" 2>/dev/null; exit 130' INT TERM
+  for word in "${shells[@]}"; do wait "$word" || true; done
+  trap interrupted INT TERM
+  for word in "$@"; do
+    read -r passed failed skipped <"$counts/$word"
+    ((parts_passed += passed, parts_failed += failed, parts_skipped += skipped)) || true
+  done
+  rm -r "$counts"
+  [ -n "${KEEP_GOING:-}" ] || ((parts_failed == failed_before)) || exit 1
+}
 
 skip_part() { # skip_part NAME REASON
   ((parts_skipped += 1))
