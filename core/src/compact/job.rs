@@ -305,7 +305,10 @@ impl Job {
         let sum = |of: fn(&Sealed) -> u64| segments.iter().map(of).fold(0, u64::saturating_add);
         let (bytes, records) = (sum(|s| s.bytes), sum(|s| s.summary.records));
         let written = match &action {
-            Action::Remove(_) => partition.remove(segments)?.then_some((0, 0)),
+            Action::Remove(_) => {
+                let removed = partition.remove(segments, self.forgets)?;
+                removed.then_some((0, 0))
+            }
             Action::Rewrite(range) => {
                 let (marks, first) = (&self.marks, range.start);
                 let mut keeps = |at: usize, passed: &Passed<'_>| {

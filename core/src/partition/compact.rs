@@ -94,9 +94,7 @@ impl Partition {
         let Some(under_way) = job.as_mut() else {
             return Ok(None);
         };
-        let started_ms = self.context.sys.boot_ms();
-        let step = under_way.step(self);
-        under_way.took(self.context.sys.boot_ms().saturating_sub(started_ms));
+        let step = self.step(under_way);
         if let Ok(false) = step {
             return Ok(Some(0));
         }
@@ -127,11 +125,10 @@ impl Partition {
             let text = "another compaction of the log is under way";
             return Err(Error::new(Kind::Busy, text).in_partition(self.number));
         }
-        let started_ms = self.context.sys.boot_ms();
         let options = self.topic.options();
         let mut job = job(self, options.min_garbage_percent);
         let answer = loop {
-            match job.step(self) {
+            match self.step(&mut job) {
                 Ok(false) => {}
                 Ok(true) => break Ok(()),
                 Err(error) => break Err(error),
@@ -140,9 +137,16 @@ impl Partition {
         self.context.peers.end_work();
         drop(slot);
         answer?;
-        job.took(self.context.sys.boot_ms().saturating_sub(started_ms));
         self.note_compacted(&job);
         Ok(job.report())
+    }
+
+    fn step(&self, job: &mut Job) -> Result<bool> {
+        let _step = self.step.lock();
+        let started_ms = self.context.sys.boot_ms();
+        let done = job.step(self);
+        job.took(self.context.sys.boot_ms().saturating_sub(started_ms));
+        done
     }
 
     fn note_compacted(&self, job: &Job) {
@@ -160,7 +164,7 @@ impl Partition {
     pub(crate) fn wait_for_compaction(&self, options: &TopicOptions) {
         let twice = options.compact_trigger_bytes.saturating_mul(2);
         if !options.keep.is_empty() && self.state.lock().uncompacted_bytes() >= twice {
-            drop(self.compaction.lock());
+            drop(self.step.lock());
         }
     }
 
@@ -183,14 +187,18 @@ impl Partition {
     }
 
     /// Removes the oldest segments, of which nothing stays; false when they are not what they
-    /// were. One after the other for good: a tombstone must not go before what it deleted.
-    pub(crate) fn remove(&self, old: &[Sealed]) -> Result<bool> {
+    /// were. `forgets`: an old tombstone is in them, and must not go before what it deleted.
+    pub(crate) fn remove(&self, old: &[Sealed], forgets: bool) -> Result<bool> {
         if !self.swap(old, None)? {
             return Ok(false);
         }
+        // Some name of the partition is always on the medium.
+        self.topic.sync_dir(&self.context)?;
         for segment in old {
             self.unlink(segment)?;
-            self.topic.sync_dir(&self.context)?;
+            if forgets {
+                self.topic.sync_dir(&self.context)?;
+            }
         }
         Ok(true)
     }

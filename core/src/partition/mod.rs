@@ -187,6 +187,8 @@ pub(crate) struct Partition {
     sync: SyncGate,
     /// The compaction under way.
     compaction: Mutex<Option<Box<Job>>>,
+    /// Held for a step of one.
+    step: Mutex<()>,
 }
 
 impl Partition {
@@ -207,6 +209,7 @@ impl Partition {
             state: Mutex::new(state),
             sync,
             compaction: Mutex::new(None),
+            step: Mutex::new(()),
         }
     }
 

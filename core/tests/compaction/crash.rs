@@ -51,7 +51,11 @@ fn nothing_is_lost_and_nothing_comes_back() {
             // It goes on from there: another compaction, another restart.
             topic.compact().unwrap();
             check(&log, &topic, &all, &newest, &what);
-            append(&topic, "more", Some("more"));
+            let more = append(&topic, "more", Some("more"));
+            assert!(
+                all.keys().all(|offset| *offset < more),
+                "{what}: {more} again"
+            );
             let verified = log.verify().unwrap();
             assert!(is_lossless(&verified), "{what}: {verified:?}");
             drop((topic, log));
@@ -105,5 +109,36 @@ fn check(
         let latest = reader.latest(key.as_bytes()).unwrap();
         let latest = latest.and_then(|record| record.value.map(<[u8]>::to_vec));
         assert_eq!(text(&latest).as_deref(), *value, "{what}: {key}");
+    }
+}
+
+/// All that is sealed is dead, and the active segment's name is not on the medium yet.
+#[test]
+fn offsets_are_not_given_out_again() {
+    for synced in 20..40 {
+        let sys = FaultySys::new();
+        let log = open_well(&sys);
+        let topic = log
+            .topic("t", Create::New, &eager(vec![rule("", Keep::Nothing)]))
+            .unwrap();
+        for _ in 0..synced {
+            append(&topic, "k", Some(&"v".repeat(100)));
+        }
+        topic.sync().unwrap();
+        while topic.stats().unwrap().segments < 2 {
+            append(&topic, "k", Some(&"v".repeat(100)));
+        }
+        let before = sys.operations();
+        topic.compact().unwrap();
+        for at in before..=sys.operations() {
+            for how in Cut::all_policies() {
+                let cut = FaultySys::from_image(sys.cut(at, how));
+                let again = append(&existing(&open_well(&cut), "t"), "k", Some("new"));
+                assert!(
+                    again >= synced,
+                    "cut {at} {how:?}: {again}, {synced} were synced"
+                );
+            }
+        }
     }
 }
