@@ -208,7 +208,8 @@ impl Record<'_> {
         }
     }
 
-    fn encode_any(&self, out: &mut Vec<u8>, time_delta: i64, skip: u64) {
+    /// The same for any record, a little slower.
+    pub(crate) fn encode_any(&self, out: &mut Vec<u8>, time_delta: i64, skip: u64) {
         let flag = |flag: u8, is: bool| if is { flag } else { 0 };
         out.push(
             flag(HAS_KEY, self.key.is_some())

@@ -258,7 +258,7 @@ impl Writer {
         let Some(open) = &mut self.open else { return };
         let delta = (timestamp_ms as i64).wrapping_sub(open.time_ms as i64);
         open.time_ms = timestamp_ms;
-        record.encode(&mut self.waiting, delta, skip);
+        record.encode_any(&mut self.waiting, delta, skip);
         self.summary
             .add(offset, timestamp_ms, record.value.is_none());
         open.time_max_ms = open.time_max_ms.max(timestamp_ms);
