@@ -215,7 +215,7 @@ impl Log {
         if self.inner.context.mode == Mode::ReadOnly {
             return Ok(());
         }
-        maintain::work(&self.inner, Some(u64::from(budget_ms))).map(|_| ())
+        maintain::work(&self.inner, Some(u64::from(budget_ms))).1
     }
 
     /// What can be counted of the log.

@@ -1,7 +1,7 @@
 //! The work that is due in the background: buffered records go out, written ones onto the medium,
 //! aged ones away. Done by the log's one thread, or by the caller.
 
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::log::Inner;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -21,7 +21,8 @@ pub(crate) fn start(log: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
         .spawn(move || {
             while context.signal.wait() {
                 let Some(log) = log.upgrade() else { return };
-                if let Some(ms) = work(&log, None).unwrap_or(Some(RETRY_MS)) {
+                // Trouble is told to those who ask; the rest of the work has its time.
+                if let (Some(ms), _) = work(&log, None) {
                     context.signal.due_in(ms);
                 }
             }
@@ -29,8 +30,8 @@ pub(crate) fn start(log: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
 }
 
 /// Does what is due, until the budget is spent; answers when the next work is due, in
-/// milliseconds from now.
-pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
+/// milliseconds from now, and the first thing that failed.
+pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<()>) {
     let context = log.context();
     let started_ms = context.sys.boot_ms();
     let spent = || {
@@ -54,6 +55,8 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
             for done in [partition.flush_due(), partition.sync_due()] {
                 match done {
                     Ok(due) => sooner(due),
+                    // Nothing of it is due any more.
+                    Err(error) if error.kind() == Kind::Deleted => {}
                     // One partition's trouble must not keep the others from their turn.
                     Err(error) => {
                         sooner(Some(RETRY_MS));
@@ -76,7 +79,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
                     }
                 }
                 if goes_on && spent() {
-                    return first_error.map_or(Ok(Some(0)), Err);
+                    return (Some(0), first_error.map_or(Ok(()), Err));
                 }
             }
         }
@@ -95,5 +98,5 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> Result<Option<u64>> {
             }
         }
     }
-    first_error.map_or(Ok(next), Err)
+    (next, first_error.map_or(Ok(()), Err))
 }
