@@ -325,10 +325,9 @@ impl Partition {
     /// Writes out what has been buffered for long enough; answers when the next is due, in
     /// milliseconds from now.
     pub(crate) fn flush_due(&self) -> Result<Option<u64>> {
-        if self.look()?.buffered_since_ms.is_none() {
+        let Some(mut state) = self.enter_buffered()? else {
             return Ok(None);
-        }
-        let mut state = self.enter()?;
+        };
         let Some(since_ms) = state.buffered_since_ms else {
             return Ok(None);
         };

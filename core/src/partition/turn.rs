@@ -128,6 +128,19 @@ impl Partition {
         self.enter_among_peers()
     }
 
+    /// Enters if anything is buffered. That needs no waiting: the partition is this log's then.
+    pub(super) fn enter_buffered(&self) -> Result<Option<Entered<'_>>> {
+        let state = self.look()?;
+        let is_ours = state.turn.is_current || !self.context.peers.are_shared();
+        if state.buffered_since_ms.is_none() || !is_ours {
+            return Ok(None);
+        }
+        Ok(Some(Entered {
+            state,
+            partition: self,
+        }))
+    }
+
     /// Waits for other processes with nothing locked, so that readers here go on.
     #[inline(never)]
     fn enter_among_peers(&self) -> Result<Entered<'_>> {
