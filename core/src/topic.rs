@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::frame::Place;
 use crate::log::Inner as Log;
 use crate::meta::{self, Meta};
-use crate::names::{self, SegmentName};
+use crate::names::{self, Entry, SegmentName};
 use crate::options::{Durability, Mode, ReaderOptions, TopicOptions};
 use crate::partition::recover::Watermarks;
 use crate::partition::{Appended, Partition, Room};
@@ -163,11 +163,30 @@ impl Shared {
     }
 
     pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {
-        let what = || format!("the directory of topic '{}' cannot be synced", self.name);
-        context
-            .sys
-            .sync_dir(&self.dir)
-            .map_err(|e| Error::io(what(), e))
+        context.sys.sync_dir(&self.dir).map_err(|e| {
+            if e.kind() == std::io::ErrorKind::NotFound {
+                // Another process deleted it.
+                self.set_deleted();
+                return self.gone();
+            }
+            let name = &self.name;
+            Error::io(
+                format!("the directory of topic '{name}' cannot be synced"),
+                e,
+            )
+        })
+    }
+
+    /// Whether its files are being removed, or are gone.
+    pub(crate) fn is_going(&self, context: &Context) -> bool {
+        let Ok(names) = self.list(context) else {
+            return self.check().is_err();
+        };
+        let mut left = names.iter().map(|name| names::entry(name));
+        let is_marked = names
+            .iter()
+            .any(|name| names::entry(name) == Entry::Deleted);
+        is_marked || left.all(|entry| entry == Entry::Foreign) || self.check().is_err()
     }
 }
 

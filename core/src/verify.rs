@@ -29,6 +29,9 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
             meta::read(sys, block::Kind::Topic, &path)?,
             Meta::Body(_, true)
         ) {
+            if topic.shared.is_going(log.context()) {
+                continue;
+            }
             tell(Damage::of_description(DamageKind::Meta, &topic.shared.name));
         }
         for partition in &topic.partitions {
