@@ -1,0 +1,158 @@
+"""What a run left: the journals of the actors, what the driver did to them, and the log itself."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import edgelog
+
+
+@dataclass(frozen=True)
+class Ack:
+    """An append that was acknowledged."""
+
+    tag: str
+    topic: str
+    partition: int
+    offset: int
+    count: int
+    durability: str
+    # The process said later that what it had buffered went out.
+    is_out: bool
+
+    def tags(self) -> list[str]:
+        return [f"{self.tag}/{i}/{self.count}" for i in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that was slow or failed."""
+
+    who: str
+    kind: str
+    name: str
+    start_ns: int
+    end_ns: int
+    text: str
+
+    def ms(self) -> float:
+        return (self.end_ns - self.start_ns) / 1e6
+
+
+@dataclass
+class Life:
+    """One process of an actor, from its start to its end."""
+
+    name: str
+    number: int
+    acks: list[Ack] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    has_started: bool = False
+    has_ended: bool = False
+    was_killed: bool = False
+    exit_code: int | None = None
+    stderr: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.number}"
+
+
+def read_life(path: Path) -> Life:
+    name, _, number = path.name.partition(".")
+    life = Life(name, int(number))
+    # Since the log was last opened, by topic: acknowledged, and not known to be out.
+    waiting: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+
+    def settle(topic: str, is_out: bool) -> None:
+        for where, partition, offset, count, durability, sequence in waiting.pop(topic, []):
+            tag = f"{life.name}/{life.number}/{sequence}"
+            numbers = int(partition), int(offset), int(count)
+            life.acks.append(Ack(tag, where, *numbers, durability, is_out))
+
+    for line in path.read_text().splitlines():
+        kind, *words = line.split()
+        if kind == "ack":
+            waiting[words[0]].append(tuple(words))
+        elif kind == "flushed":
+            settle(words[0], True)
+        elif kind in ("closed", "closed-badly"):
+            for topic in list(waiting):
+                settle(topic, kind == "closed")
+        elif kind in ("slow", "busy", "error"):
+            call, start, end, *text = words
+            life.calls.append(Call(str(life), kind, call, int(start), int(end), " ".join(text)))
+        elif kind == "fault":
+            life.faults.append(" ".join(words))
+        elif kind == "start":
+            life.has_started = True
+        elif kind == "end":
+            life.has_ended = True
+    for topic in list(waiting):
+        settle(topic, False)
+    return life
+
+
+@dataclass
+class Partition:
+    """A partition as it is in the end: tags by offset."""
+
+    topic: str
+    number: int
+    earliest: int
+    following: int
+    tags: dict[int, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.number}]"
+
+
+def read_times(path: Path) -> list[tuple[int, int]]:
+    pairs = (line.split() for line in path.read_text().splitlines())
+    return [(int(start), int(end)) for start, end in pairs]
+
+
+class History:
+    """All of it."""
+
+    def __init__(self, directory: Path, lives: dict[str, Life]) -> None:
+        self.lives = [self._life(path, lives) for path in sorted((directory / "journal").iterdir())]
+        self.stops = read_times(directory / "stops")
+        self.slow = read_times(directory / "slow")
+        start = time.monotonic()
+        with edgelog.open(directory / "log") as log:
+            self.opened_s = time.monotonic() - start
+            self.damages = [str(one) for one in log.verify()]
+            self.partitions = {}
+            for name in log.topics():
+                topic = log.topic(name, create=False)
+                for number in range(topic.options.partitions):
+                    one = self._partition(topic, number)
+                    self.partitions[name, number] = one
+
+    @staticmethod
+    def _life(path: Path, known: dict[str, Life]) -> Life:
+        life = read_life(path)
+        seen = known[path.name]
+        life.was_killed, life.exit_code, life.stderr = seen.was_killed, seen.exit_code, seen.stderr
+        return life
+
+    @staticmethod
+    def _partition(topic: edgelog.Topic, number: int) -> Partition:
+        stats = topic.partition_stats(number)
+        one = Partition(topic.name, number, stats.earliest_offset, stats.next_offset)
+        for record in topic.reader(partition=number):
+            one.tags[record.offset] = (record.value or b"").split(b" ")[0].decode()
+        return one
+
+    def own_ms(self, call: Call) -> float:
+        """How long a call took, without the time in which the machine itself was slow."""
+        slow = [min(end, call.end_ns) - max(start, call.start_ns) for start, end in self.slow]
+        return call.ms() - sum(ns for ns in slow if ns > 0) / 1e6
+
+    def was_stopped(self, start_ns: int, end_ns: int) -> bool:
+        """Whether a process stood still in between, because the driver stopped it."""
+        return any(start < end_ns and end > start_ns for start, end in self.stops)
