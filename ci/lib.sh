@@ -219,8 +219,11 @@ side_by_side() {
   local command=$1 word counts shells=() passed failed skipped failed_before=$parts_failed
   counts=$(mktemp -d)
   shift
+  # With groups of their own, or they and all that they start would ignore control-C.
+  set -m
   for word in "$@"; do
     (
+      set +m
       trap 'status=$?
         ((status == 0 || parts_failed)) || parts_failed=1
         echo "$parts_passed $parts_failed $parts_skipped" >"$counts/$word"' EXIT
@@ -230,6 +233,7 @@ side_by_side() {
     ) &
     shells+=($!)
   done
+  set +m
   trap 'kill -TERM "${shells[@]}" 2>/dev/null; exit 130' INT TERM
   for word in "${shells[@]}"; do wait "$word" || true; done
   trap interrupted INT TERM
