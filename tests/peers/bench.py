@@ -9,12 +9,14 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workers import Program, Side, Worker, WorkerError, compare, figure, median, note
+from workers import Program, Side, Worker, WorkerError, compare, figure, median, note, together
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT = Path(os.environ.get("BENCH_BUILT", ROOT / "target" / "bench"))
@@ -220,12 +222,105 @@ def memory(setting: Setting) -> Figures:
             yield figure(f"memory/{work}-growth", kib[1] - kib[0], "KiB", None, more)
 
 
+class Peer:
+    """A process of tests/processes, told what to do. See its peer.py."""
+
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "EDGELOG_NODE_HOME": str(BUILT / "node-package")},
+        )
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.communicate()
+
+    def start(self, *words: object) -> None:
+        assert self.process.stdin
+        print(*words, file=self.process.stdin, flush=True)
+
+    def answer(self) -> list[str]:
+        assert self.process.stdout
+        words = self.process.stdout.readline().split()
+        if words[:1] != ["ok"]:
+            self.process.kill()
+            raise WorkerError(f"a peer answers {' '.join(words)}")
+        return words[1:]
+
+    def do(self, *words: object) -> list[str]:
+        self.start(*words)
+        return self.answer()
+
+
+PEERS = ROOT / "tests" / "processes"
+WAITERS = {
+    "c": (str(BUILT / "bin" / "peer"),),
+    "python": (sys.executable, str(PEERS / "peer.py")),
+    "node": ("node", str(PEERS / "peer.mjs")),
+}
+
+
+def wake_ups_us(directory: Path, waiter: tuple[str, ...], count: int) -> list[float]:
+    """From before an append in one process to after the wait in another, sorted."""
+    took = []
+    path = directory / "wake"
+    with Peer(*WAITERS["c"]) as one, Peer(*waiter) as other:
+        for peer in (one, other):
+            peer.do("open", path, "shared", 0)
+        one.do("create", "t", 0)
+        other.do("follow", "t")
+        for _ in range(count):
+            other.start("wait", 10_000)
+            # The wait has begun by then.
+            time.sleep(0.005)
+            before = int(one.do("append", "t", "written", 1, "x" * 100)[1])
+            took.append((int(other.answer()[1]) - before) / 1000)
+    shutil.rmtree(path)
+    return sorted(took)
+
+
+def processes(setting: Setting) -> Figures:
+    n = setting.records
+    for work, records, target, fill in [
+        ("append-batch", n, 0.70, ""),
+        ("append-written", n // 4, 0.50, ""),
+        ("append", n, None, ""),
+        ("read", n, None, "fill"),
+    ]:
+        sides = [Side(LOG, f"{mode}{work}", records, fill) for mode in ("shared-", "")]
+        yield setting.ratio(
+            f"processes/shared-{work}", sides[0], sides[1], target, "the same, opened exclusively"
+        )
+    alone = "one process alone"
+    joined, other = "joined-append-batch", "other-append-batch"
+    for name, first, second, target, against in [
+        # What the machine has to give, now.
+        ("two-compute", "compute", "compute", None, alone),
+        ("two-append-batch-one-topic", joined, joined, 0.80, alone),
+        ("two-append-batch-two-topics", joined, other, 1.50, alone),
+    ]:
+        # More records, as the time that passes counts here, whatever else the machine does.
+        ratios = together(setting.directory, LOG, first, second, 5 * n, setting.rounds(9))
+        yield figure(f"processes/{name}", median(ratios), "times", target, against)
+    for language, waiter in WAITERS.items():
+        took = wake_ups_us(setting.directory, waiter, 200 if setting.quick else 1_000)
+        for name, value in [("median", median(took)), ("p99", took[len(took) * 99 // 100])]:
+            against = "from an append in C to the end of a wait in another process"
+            yield figure(f"processes/wake-{language}-{name}", value, "us", None, against)
+
+
 PARTS: dict[str, Callable[[Setting], Figures]] = {
     "log": log,
     "python": python,
     "node": node,
     "open": open_,
     "memory": memory,
+    "processes": processes,
 }
 
 

@@ -1,6 +1,7 @@
 /* A worker: edgelog through its C interface, and the yardstick raw, in one process.
  *
  *   append       single records at buffered, and the flush at the end
+ *   append-written single records at written
  *   append-batch batches of 64 at written
  *   fill         append, and the log stays for what follows:
  *   read         all of its records
@@ -9,6 +10,11 @@
  *   raw-append, raw-fill, raw-read: the same with the yardstick
  *   open-rss, read-rss: the largest resident memory of a process that only opened or read the log
  *   open-heap, read-heap: of that, what belongs to the process alone
+ *   shared-...   any of these in a log that is opened shared, not exclusively
+ *   join, leave  opens a shared log with one topic and one more, and closes it; between them
+ *   joined-append-batch, other-append-batch: batches to the one or to the other, of a log that
+ *                other processes have joined, too
+ *   compute      no log at all
  *
  * All answer nanoseconds, the last four KiB. Closing is not in the time, and opening only in
  * the works that are called so. */
@@ -22,7 +28,8 @@ enum { READ_RECORDS = 256 };
 static edgelog_error error = EDGELOG_ERROR_INIT;
 static char log_path[4096], raw_path[4096];
 static edgelog_log *the_log;
-static edgelog_topic *topic;
+static edgelog_topic *topic, *other_topic;
+static int is_shared;
 
 static void ok(edgelog_status status, const char *what) {
   if (status != EDGELOG_OK) fail(what, error.text);
@@ -36,7 +43,7 @@ static int is(const work *work, const char *name) { return strcmp(work->name, na
 
 static void open_log(void) {
   edgelog_options options = EDGELOG_OPTIONS_INIT;
-  options.mode = EDGELOG_MODE_EXCLUSIVE;
+  options.mode = is_shared ? EDGELOG_MODE_SHARED : EDGELOG_MODE_EXCLUSIVE;
   ok(edgelog_open(log_path, &options, &the_log, &error), "open");
   ok(edgelog_topic_open(the_log, "bench", 5, NULL, &topic, &error), "open the topic");
 }
@@ -60,19 +67,41 @@ static edgelog_record record_of(const uint8_t *key, uint32_t value_bytes) {
   return record;
 }
 
+/* Computes, and does nothing else: what the machine gives a process. */
+static answer compute(const work *work) {
+  volatile uint64_t sum = 0;
+  answer start = now();
+  for (uint64_t number = 0; number < work->records * 100; number++) sum += number;
+  return since(start);
+}
+
+static void join_log(void) {
+  is_shared = 1;
+  open_log();
+  ok(edgelog_topic_open(the_log, "other", 5, NULL, &other_topic, &error), "open the topic");
+}
+
+static void leave_log(void) {
+  ok(edgelog_topic_close(other_topic, &error), "close the topic");
+  close_log();
+}
+
 static answer append_singles(const work *work) {
+  uint32_t durability =
+      is(work, "append-written") ? EDGELOG_DURABILITY_WRITTEN : EDGELOG_DURABILITY_BUFFERED;
   uint8_t key[KEY_BYTES];
   edgelog_record record = record_of(key, work->value_bytes);
   answer start = now();
   for (uint64_t number = 0; number < work->records; number++) {
     key_of(number, key);
-    ok(edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_BUFFERED, NULL, &error), "append");
+    ok(edgelog_topic_append(topic, &record, durability, NULL, &error), "append");
   }
   ok(edgelog_topic_flush(topic, &error), "flush");
   return since(start);
 }
 
 static answer append_batches(const work *work) {
+  edgelog_topic *to = is(work, "other-append-batch") ? other_topic : topic;
   uint8_t keys[BATCH_RECORDS][KEY_BYTES];
   edgelog_record records[BATCH_RECORDS];
   for (int i = 0; i < BATCH_RECORDS; i++) records[i] = record_of(keys[i], work->value_bytes);
@@ -80,7 +109,7 @@ static answer append_batches(const work *work) {
   for (uint64_t number = 0; number < work->records;) {
     uint32_t count = 0;
     while (count < BATCH_RECORDS && number < work->records) key_of(number++, keys[count++]);
-    ok(edgelog_topic_append_batch(topic, records, count, EDGELOG_DURABILITY_WRITTEN, NULL, &error),
+    ok(edgelog_topic_append_batch(to, records, count, EDGELOG_DURABILITY_WRITTEN, NULL, &error),
        "append a batch");
   }
   return since(start);
@@ -173,8 +202,12 @@ static answer look(const work *work) {
   return took;
 }
 
-static answer do_work(const work *work) {
-  if (is(work, "append") || is(work, "fill") || is(work, "fill-and-stay"))
+static answer do_known(const work *work) {
+  if (is(work, "joined-append-batch") || is(work, "other-append-batch"))
+    return append_batches(work);
+  if (is(work, "compute")) return compute(work);
+  if (is(work, "append") || is(work, "append-written") || is(work, "fill") ||
+      is(work, "fill-and-stay"))
     return append(work, append_singles);
   if (is(work, "append-batch")) return append(work, append_batches);
   if (is(work, "raw-append") || is(work, "raw-fill")) return raw_append(work);
@@ -182,6 +215,22 @@ static answer do_work(const work *work) {
   if (strncmp(work->name, "open", 4) != 0 && strncmp(work->name, "read", 4) != 0)
     fail(work->name, "unknown work");
   return look(work);
+}
+
+static answer do_work(const work *given) {
+  const char shared[] = "shared-";
+  work work = *given;
+  answer start = now();
+  if (is(&work, "join")) join_log();
+  else if (is(&work, "leave")) leave_log();
+  else {
+    size_t size = strlen(shared);
+    int is_asked = strncmp(work.name, shared, size) == 0;
+    if (is_asked) memmove(work.name, work.name + size, strlen(work.name + size) + 1);
+    if (!strstr(work.name, "-append-")) is_shared = is_asked;
+    return do_known(&work);
+  }
+  return since(start);
 }
 
 int main(int count, char **words) {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,20 +57,24 @@ class Worker:
 
     def do(self, work: str, records: int, value_bytes: int) -> float:
         """The figure that the worker answers."""
+        self.start(work, records, value_bytes)
+        return self.answer()
+
+    def start(self, work: str, records: int, value_bytes: int) -> None:
+        """The same, without waiting for it; answer waits."""
         assert self.process.stdin
-        assert self.process.stdout
-        try:
-            self.process.stdin.write(f"{work} {records} {value_bytes}\n")
+        self.told = f"{work} {records} {value_bytes}"
+        # One that is gone does not answer, which is told there.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(self.told + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        figures = line.split()
+
+    def answer(self) -> float:
+        assert self.process.stdout
+        figures = self.process.stdout.readline().split()
         if len(figures) != 2:
             self.process.kill()
-            raise WorkerError(
-                f"{self.program.name} did not finish '{work} {records} {value_bytes}'"
-            )
+            raise WorkerError(f"{self.program.name} did not finish '{self.told}'")
         return float(figures[1 if BUSY else 0])
 
 
@@ -128,6 +135,37 @@ def compare(
             if number:
                 ratios.append(took[theirs] / took[ours])
             note(f"{took[ours] * 1e9:.0f} ns for {theirs.program.name}'s {took[theirs] * 1e9:.0f}")
+    return ratios
+
+
+def together(
+    directory: Path, program: Program, first: str, second: str, records: int, rounds: int
+) -> list[float]:
+    """How many times as much a second two processes do together as one alone, with a shared log,
+    round by round. The time that passed counts: what two compute says nothing about what they get
+    done.
+    """
+    path = directory / "log"
+    ratios = []
+    with Worker(program, directory) as one, Worker(program, directory) as other:
+        for number in range(rounds + 1):
+            seconds = {}
+            for both in (False, True) if number % 2 else (True, False):
+                works = {one: first, **({other: second} if both else {})}
+                for worker in works:
+                    worker.do("join", records, 100)
+                start = time.monotonic()
+                for worker, work in works.items():
+                    worker.start(work, records, 100)
+                for worker in works:
+                    worker.answer()
+                seconds[both] = time.monotonic() - start
+                for worker in works:
+                    worker.do("leave", records, 100)
+                shutil.rmtree(path)
+            if number:
+                ratios.append(2 * seconds[False] / seconds[True])
+            note(f"{second}: {seconds[True]:.3f} s for two, {seconds[False]:.3f} s for one")
     return ratios
 
 
