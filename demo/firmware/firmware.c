@@ -13,8 +13,10 @@ struct sample {
   uint32_t missed; /* samples before this one for which there was no room */
 };
 
+/* Nobody else writes: without a thread, a shared log would buffer nothing. */
 static const edgelog_options log_options = {
     .struct_size = sizeof(edgelog_options),
+    .mode = EDGELOG_MODE_EXCLUSIVE,
     .maintenance = EDGELOG_MAINTENANCE_MANUAL,
 };
 /* Flash is spared: whole pages, or what there is after a second. A power cut takes ten seconds. */
