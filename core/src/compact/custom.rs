@@ -4,7 +4,7 @@ use super::job::{CompactionReport, Job};
 use super::keys::Keys;
 use super::verdict::Judge;
 use crate::error::{Error, Kind, Result};
-use crate::limits::COMPACTION_DROPS_MAX;
+use crate::limits::{COMPACTION_DROPS_MAX, KEY_BYTES_MAX};
 use crate::options::ReaderOptions;
 use crate::reader::{Reader, Sink};
 use crate::record::RecordView;
@@ -93,14 +93,19 @@ impl Compaction {
         self.said.as_mut().ok_or_else(committed)
     }
 
-    /// Of this key, records before this offset go. Said again, the later offset counts. Fails with
-    /// `TooLarge` for more keys than the topic's `compaction_keys_max`: commit, and begin again.
+    /// Of this key, records before this offset go. Said again, the last one counts. Fails with
+    /// `TooLarge` for more keys, or more bytes of them, than fit by the topic's
+    /// `compaction_keys_max`: commit, and begin again.
     pub fn keep_from(&mut self, key: &[u8], offset: u64) -> Result<()> {
         let keys_max = self.keys_max;
+        if key.len() > KEY_BYTES_MAX {
+            let text = format!("a key of {} bytes, at most {KEY_BYTES_MAX}", key.len());
+            return Err(Error::new(Kind::TooLarge, text));
+        }
         if self.said()?.keys.set(key, offset) {
             return Ok(());
         }
-        let text = format!("more than {keys_max} keys in one compaction");
+        let text = format!("more than {keys_max} keys, or long ones, in one compaction");
         Err(Error::new(Kind::TooLarge, text))
     }
 

@@ -129,20 +129,26 @@ impl Keys {
         self.fit();
     }
 
-    /// Says from which offset on a key is kept; false when there are too many keys.
+    /// Says from which offset on a key is kept; false when there are too many keys, and then it is
+    /// not one of them.
     pub(crate) fn set(&mut self, key: &[u8], offset: u64) -> bool {
         let hash = crc32fast::hash(key);
-        let id = match self.find_hashed(key, hash) {
-            Some(id) => id,
-            None => match self.add(key, hash) {
-                Some(id) => id,
-                None => return false,
-            },
-        };
-        if let Some(known) = self.known.get_mut(id as usize) {
+        let found = self.find_hashed(key, hash);
+        let id = found.or_else(|| {
+            let fits = self.has_room(key.len()) || self.known.is_empty();
+            fits.then(|| self.add(key, hash)).flatten()
+        });
+        let known = id.and_then(|id| self.known.get_mut(id as usize));
+        let is_known = known.is_some();
+        if let Some(known) = known {
             known.offsets = vec![offset];
         }
-        !self.is_over()
+        is_known
+    }
+
+    fn has_room(&self, key_bytes: usize) -> bool {
+        let bytes = self.bytes.len().saturating_add(key_bytes);
+        self.known.len() < self.keys_max && bytes <= self.keys_max.saturating_mul(BYTES_PER_KEY)
     }
 
     fn add(&mut self, key: &[u8], hash: u32) -> Option<KeyId> {

@@ -91,7 +91,41 @@ fn too_many_keys_and_wrong_partitions_are_errors() {
         compaction.keep_from(b"c", 1).unwrap_err().kind(),
         Kind::TooLarge
     );
+    // It is not one of them, so nothing of it goes; those that are known can be said again.
+    compaction.keep_from(b"b", 2).unwrap();
+    let long = vec![b'k'; 65_536];
+    assert_eq!(
+        compaction.keep_from(&long, 1).unwrap_err().kind(),
+        Kind::TooLarge
+    );
     compaction.commit().unwrap();
+    let mut one = topic.compaction(0).unwrap();
+    one.keep_from(&long[1..], 1).unwrap();
+    assert_eq!(one.keep_from(b"a", 1).unwrap_err().kind(), Kind::TooLarge);
+}
+
+#[test]
+fn a_key_that_was_one_too_many_keeps_its_records() {
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let options = TopicOptions {
+        compaction_keys_max: 3,
+        ..eager(vec![])
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    for i in 0..200 {
+        append(&topic, &format!("k{}", i % 4), Some(&"v".repeat(100)));
+    }
+    let mut compaction = topic.compaction(0).unwrap();
+    let end = compaction.end_offset();
+    for key in ["k0", "k1", "k2"] {
+        compaction.keep_from(key.as_bytes(), end).unwrap();
+    }
+    assert!(compaction.keep_from(b"k3", end).is_err());
+    compaction.commit().unwrap();
+    let all = read_all(&topic).unwrap();
+    let of_k3 = |got: &&Got| got.key.as_deref() == Some(b"k3");
+    assert_eq!(all.iter().filter(of_k3).count(), 50);
 }
 
 #[test]
