@@ -90,7 +90,9 @@ impl Inner {
         if self.context.mode != Mode::ReadOnly {
             // Both are worth little: what another process is changing is left to it.
             if let Ok(_changing) = self.context.peers.change() {
-                self.topics.lock().clean_up(&self.context);
+                if !self.context.others_write() {
+                    self.topics.lock().clean_up(&self.context);
+                }
                 self.write_checkpoints();
             }
         }

@@ -65,8 +65,11 @@ impl Topics {
     }
 
     pub(crate) fn clean_up(&mut self, context: &Context) {
+        let sorted = &self.sorted;
+        // Where others may write, what could not be removed is a topic for whoever finds it.
+        let is_topic = |dir: &str| sorted.iter().any(|topic| topic.shared.dir == dir);
         self.leftovers
-            .retain(|dir| removal::remove(context, dir, &mut false).is_err());
+            .retain(|dir| !is_topic(dir) && removal::remove(context, dir, &mut false).is_err());
     }
 
     /// Where a topic of this name is, or belongs.

@@ -11,7 +11,7 @@
 #[expect(dead_code, reason = "no test uses all of it")]
 mod support;
 
-use edgelog_core::sys::faulty::{FaultySys, Image};
+use edgelog_core::sys::faulty::{FaultySys, Image, Repeat};
 use edgelog_core::*;
 use support::{
     append_scenario, assert_scenario, drain, existing, kill, manual, offsets, open_well, read_all,
@@ -353,4 +353,47 @@ fn refusing_damage_opens_a_torn_tail_and_nothing_worse() {
     let mut gone = sys.image();
     gone.remove_file(&segments(&sys)[1]);
     assert_eq!(opened(gone), Err(Kind::Damaged));
+}
+
+#[test]
+fn a_topic_whose_creation_failed_and_that_was_found_all_the_same_is_not_removed_later() {
+    for operations in 0..20 {
+        let sys = FaultySys::new();
+        let shared = LogOptions {
+            maintenance: Maintenance::Manual,
+            ..LogOptions::default()
+        };
+        let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
+        let (log, other) = (open(), open());
+        let make = |name: &str| log.topic(name, Create::IfMissing, &TopicOptions::default());
+        sys.fail_after(operations, libc::EACCES, Repeat::Always);
+        let failed = make("t").is_err();
+        sys.heal();
+        let record = Record {
+            value: Some(b"v"),
+            ..Record::default()
+        };
+        for log in [&other, &log] {
+            let Ok(topic) = log.topic("t", Create::Never, &TopicOptions::default()) else {
+                assert!(failed);
+                continue;
+            };
+            topic.append(&record, Some(Durability::Synced)).unwrap();
+            // Whatever cleans up what failed.
+            let _ = log.delete_topic("none");
+            log.maintain(0).unwrap();
+            make("another").unwrap();
+            topic.append(&record, Some(Durability::Synced)).unwrap();
+            let all = read_all(&existing(log, "t")).unwrap();
+            assert!(all.len() >= 2, "{operations}: {} records", all.len());
+        }
+        log.close().unwrap();
+        other.close().unwrap();
+        let log = open_well(&sys);
+        let left = log.topic("t", Create::Never, &TopicOptions::default());
+        assert!(
+            left.is_err() || read_all(&left.unwrap()).unwrap().len() == 4,
+            "{operations}"
+        );
+    }
 }
