@@ -120,6 +120,11 @@ impl Run {
             max_bytes: *self.rng.pick(&[0, 0, least * 2]),
             max_age_ms: *self.rng.pick(&[0, 0, 0, 20_000]),
             max_records: *self.rng.pick(&[0, 0, 30]),
+            // Values in force, so that what is read back is what was given.
+            compaction_keys_max: *self.rng.pick(&[1, 1_000]),
+            min_garbage_percent: *self.rng.pick(&[1, 50]),
+            tombstone_ms: *self.rng.pick(&[1, 86_400_000]),
+            compact_trigger_bytes: *self.rng.pick(&[1_024, 65_536]),
             ..TopicOptions::default()
         }
     }
