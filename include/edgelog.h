@@ -2,7 +2,8 @@
  *
  * A log is a directory. It holds topics; a topic holds records in partitions, in order. Records
  * are appended at the end and get offsets that never change; readers go over them, and wait for
- * more. Old records go when the limits of their topic say so.
+ * more. Old records go when the limits of their topic say so, or when compaction finds that they
+ * are no longer needed.
  *
  * Three things to know first:
  *
@@ -52,8 +53,8 @@
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
- * Sections: status, error, library, record, options, log, topic, reader, stats, report, names, and
- * initialisers at the end. The layouts are the same on every machine.
+ * Sections: status, error, library, record, keep, options, log, topic, reader, compaction, stats,
+ * report, names, and initialisers at the end. The layouts are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H
@@ -412,6 +413,61 @@ typedef struct edgelog_position {
 edgelog_status edgelog_record_init(edgelog_record *record, uint32_t struct_size);
 
 /* -------------------------------------------------------------------------------------------------
+ * Keep: what compaction keeps of a topic's records, by the prefixes of their keys.
+ *
+ *     edgelog_keep_rule rules[] = {
+ *         {edgelog_bytes_of("name/", 5), EDGELOG_KEEP_ALL, 0, 0},
+ *         {edgelog_bytes_of("battery/", 8), EDGELOG_KEEP_LAST, 0, 10},
+ *         {edgelog_bytes_of("meter/", 6), EDGELOG_KEEP_FOR, 0, 366 * 86400000ull},
+ *     };
+ *     edgelog_topic_options options = EDGELOG_TOPIC_OPTIONS_INIT;
+ *     options.keep.p = rules;
+ *     options.keep_count = 3;
+ *
+ * The rule with the longest prefix is a key's. Records without a key, and those of a key without a
+ * rule, are kept.
+ */
+
+/** The most rules of a topic. */
+#define EDGELOG_KEEP_RULES_MAX 64
+
+/** The longest prefix of a rule. */
+#define EDGELOG_KEEP_PREFIX_BYTES_MAX 255
+
+/** The most records of a key that EDGELOG_KEEP_LAST can keep. */
+#define EDGELOG_KEEP_LAST_MAX 65535
+
+/** edgelog_keep_rule.keep: all records; value is 0. */
+#define EDGELOG_KEEP_ALL 0
+
+/**
+ * edgelog_keep_rule.keep: of each key the last so many, 1 or more. A tombstone deletes those
+ * before it, and goes itself after tombstone_ms.
+ */
+#define EDGELOG_KEEP_LAST 1
+
+/**
+ * edgelog_keep_rule.keep: those that are not older than so many milliseconds of running time (see
+ * edgelog_log_stats).
+ */
+#define EDGELOG_KEEP_FOR 2
+
+/** edgelog_keep_rule.keep: none; value is 0. */
+#define EDGELOG_KEEP_NOTHING 3
+
+/** What compaction keeps of the records whose keys start with a prefix. */
+typedef struct edgelog_keep_rule {
+  /** The prefix, any bytes; the empty one is every key's. No two rules have the same. */
+  edgelog_bytes prefix;
+  /** EDGELOG_KEEP_* */
+  uint32_t keep;
+  /** 0 */
+  uint32_t reserved;
+  /** How many, or milliseconds, if keep wants one; else 0. */
+  uint64_t value;
+} edgelog_keep_rule;
+
+/* -------------------------------------------------------------------------------------------------
  * Options: how logs, topics and readers are opened.
  *
  * Zero is the default of every field but edgelog_reader_options.partition, so the *_INIT macros
@@ -566,8 +622,8 @@ typedef struct edgelog_options {
 /**
  * A topic's configuration. It is kept with the topic.
  *
- * Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
- * memory it is.
+ * Threads: one at a time. Copied, with its rules, by the call that it is passed to. Freed by the
+ * caller, whose memory it is.
  */
 typedef struct edgelog_topic_options {
   /** sizeof(edgelog_topic_options) */
@@ -594,6 +650,29 @@ typedef struct edgelog_topic_options {
   uint64_t max_age_ms;
   /** A segment goes as soon as so many records are left without it. 0: no limit. */
   uint64_t max_records;
+  /**
+   * How many keys a compaction knows at once: what bounds its memory. With more keys it goes
+   * over the topic several times. 0: 1000.
+   */
+  uint32_t compaction_keys_max;
+  /**
+   * How much of a segment must be garbage before compaction writes it anew, as flash wears. 1:
+   * whatever it is. 0: 50.
+   */
+  uint32_t min_garbage_percent;
+  /**
+   * How long compaction keeps a tombstone, in running time: readers that come later than that
+   * may miss the deletion. 0: 86400000, a day.
+   */
+  uint64_t tombstone_ms;
+  /** After how many sealed bytes a compaction is due. 0: a segment, at least 65536. */
+  uint64_t compact_trigger_bytes;
+  /** const edgelog_keep_rule[keep_count]: what compaction keeps. Without a rule there is none. */
+  edgelog_ptr keep;
+  /** How many rules. */
+  uint32_t keep_count;
+  /** 0 */
+  uint32_t reserved;
 } edgelog_topic_options;
 
 /**
@@ -704,9 +783,10 @@ edgelog_status edgelog_log_flush(const edgelog_log *log, edgelog_error *error);
 edgelog_status edgelog_log_sync(const edgelog_log *log, edgelog_error *error);
 
 /**
- * Does what is due: lingering buffers, syncs, retention.
+ * Does what is due: lingering buffers, syncs, retention, compaction.
  *
- * Takes about budget_ms at most; call it again and again if the log was opened with
+ * Takes about budget_ms at most, and a step of a compaction, which is about a segment's worth of
+ * reading or writing, beyond it; call it again and again if the log was opened with
  * EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads:
  * any. Since 0.1.
  */
@@ -787,7 +867,8 @@ edgelog_status edgelog_topic_configure(const edgelog_topic *topic,
 /**
  * The configuration in force, with the values that were chosen for zeros.
  *
- * The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. Since 0.1.
+ * The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. The rules that keep
+ * points to live until edgelog_topic_close. Since 0.1.
  */
 edgelog_status edgelog_topic_options_get(const edgelog_topic *topic,
                                          edgelog_topic_options *options,
@@ -972,6 +1053,180 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
                                      edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
+ * Compaction: removing the records that are no longer needed.
+ *
+ * By the topic's rules (edgelog_topic_options.keep) it happens by itself. Where rules do not say
+ * enough, the application decides: it begins a compaction of a partition, goes over its records,
+ * says which go, and commits:
+ *
+ *     edgelog_compaction_begin(topic, 0, &compaction, &error);
+ *     while (edgelog_compaction_read(compaction, records, sizeof *records, 64, &count, NULL) == 0)
+ *       for (i = 0; i < count; i++)
+ *         if (is_no_longer_needed(&records[i]))
+ *           edgelog_compaction_drop(compaction, records[i].offset, &error);
+ *     edgelog_compaction_keep_from(compaction, "battery/1", 9, the_last_but_ten, &error);
+ *     edgelog_compaction_commit(compaction, NULL, &error);
+ *     edgelog_compaction_close(compaction, &error);
+ *
+ * Offsets never change; what went is left out. Appending and reading go on meanwhile. What is
+ * appended after the beginning, and the segment that was being written then, are not touched. A
+ * segment with less garbage than min_garbage_percent stays as it is until a later compaction.
+ */
+
+/** The most calls of edgelog_compaction_drop on one compaction. */
+#define EDGELOG_COMPACTION_DROPS_MAX 65536
+
+/**
+ * A compaction of one partition that the application decides.
+ *
+ * Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and goes
+ * on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
+ * everything that it has shown. It holds up nobody before its commit.
+ */
+typedef struct edgelog_compaction edgelog_compaction;
+
+/**
+ * What a compaction did.
+ *
+ * Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is.
+ */
+typedef struct edgelog_compaction_report {
+  /** sizeof(edgelog_compaction_report) */
+  uint32_t struct_size;
+  /** 0 */
+  uint32_t reserved;
+  /** Records that it went over, in all passes. */
+  uint64_t records_read;
+  /** Bytes of the segments that it read, in all passes. */
+  uint64_t bytes_read;
+  /** Records that went. */
+  uint64_t records_removed;
+  /** Bytes of the segments that it wrote. */
+  uint64_t bytes_written;
+  /** By how many bytes the files became fewer. */
+  uint64_t bytes_freed;
+  /** Segments whose place new ones took. */
+  uint64_t segments_rewritten;
+  /** Segments of which nothing was left. */
+  uint64_t segments_removed;
+  /** Segments that stayed as they were. */
+  uint64_t segments_kept;
+  /** Of those, segments with damage in them: they are left alone. */
+  uint64_t segments_damaged;
+  /** Passes over the keys: more than one when there are more than compaction_keys_max. */
+  uint64_t passes;
+  /** The most keys that it knew at once. */
+  uint64_t keys_peak;
+  /** How long it took. */
+  uint64_t duration_ms;
+} edgelog_compaction_report;
+
+/**
+ * Compacts all partitions of a topic now, by its rules, on this thread.
+ *
+ * report gets the sum over the partitions; the caller sets report->struct_size, or passes NULL.
+ * Errors: EDGELOG_BUSY while another compaction of the log is under way, in any process,
+ * EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_IO: then a part may be done, and
+ * nothing is lost. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_topic_compact(const edgelog_topic *topic,
+                                     edgelog_compaction_report *report,
+                                     edgelog_error *error);
+
+/**
+ * Begins a compaction of one partition that the application decides.
+ *
+ * It covers the segments that are sealed at this moment. Errors: EDGELOG_INVALID also for a
+ * partition that is not there, EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_IO. Threads: any. The
+ * compaction lives until edgelog_compaction_close. Since 0.1.
+ */
+edgelog_status edgelog_compaction_begin(const edgelog_topic *topic,
+                                        uint32_t partition,
+                                        edgelog_compaction **compaction,
+                                        edgelog_error *error);
+
+/**
+ * Frees a compaction. Without a commit before, it is abandoned: nothing changes.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time; EDGELOG_MISUSE while another thread is
+ * inside, and it stays open. Threads: one. Since 0.1.
+ */
+edgelog_status edgelog_compaction_close(edgelog_compaction *compaction,
+                                        edgelog_error *error);
+
+/**
+ * The offset up to which the compaction goes: that one and all behind it stay.
+ *
+ * Errors: EDGELOG_CLOSED also after the commit. Threads: one. Since 0.1.
+ */
+edgelog_status edgelog_compaction_end_offset(const edgelog_compaction *compaction,
+                                             uint64_t *offset,
+                                             edgelog_error *error);
+
+/**
+ * Reads the next records that the compaction goes over into the caller's array.
+ *
+ * records has room for capacity of them, each record_size bytes, which is sizeof(edgelog_record);
+ * the array needs no preparation. Answers EDGELOG_OK with at least one record and how many in
+ * *count, or EDGELOG_END with *count as it was. Less than capacity does not mean the end. Errors:
+ * EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO; then the array's contents mean
+ * nothing. Threads: one. Keys, values and headers live until the next read, rewind, commit or close
+ * of the compaction. Since 0.1.
+ */
+edgelog_status edgelog_compaction_read(edgelog_compaction *compaction,
+                                       edgelog_record *records,
+                                       uint32_t record_size,
+                                       uint32_t capacity,
+                                       uint32_t *count,
+                                       edgelog_error *error);
+
+/**
+ * Goes back to the first record, for another pass. What was said stays.
+ *
+ * Errors: EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO. Threads: one. What it
+ * has shown is gone. Since 0.1.
+ */
+edgelog_status edgelog_compaction_rewind(edgelog_compaction *compaction,
+                                         edgelog_error *error);
+
+/**
+ * Says that of this key the records before offset go. Said again, the last one counts.
+ *
+ * Errors: EDGELOG_TOO_LARGE for a key over EDGELOG_KEY_BYTES_MAX, and for one key more than the
+ * topic's compaction_keys_max, or than fits into 64 times as many bytes: commit, and begin again
+ * with the others. EDGELOG_CLOSED also after the commit. Threads: one. The key is copied.
+ * Since 0.1.
+ */
+edgelog_status edgelog_compaction_keep_from(edgelog_compaction *compaction,
+                                            const void *key,
+                                            uint32_t key_bytes,
+                                            uint64_t offset,
+                                            edgelog_error *error);
+
+/**
+ * Says that this record goes. An offset without a record means nothing.
+ *
+ * Errors: EDGELOG_TOO_LARGE after EDGELOG_COMPACTION_DROPS_MAX of them: commit, and begin again.
+ * EDGELOG_CLOSED also after the commit. Threads: one. Since 0.1.
+ */
+edgelog_status edgelog_compaction_drop(edgelog_compaction *compaction,
+                                       uint64_t offset,
+                                       edgelog_error *error);
+
+/**
+ * Removes the records of which it was said, and ends the compaction.
+ *
+ * From then on it answers EDGELOG_CLOSED, and is still to be closed. The caller sets
+ * report->struct_size, or passes NULL. Errors: EDGELOG_BUSY while another compaction of the log is
+ * under way, in any process: then nothing has ended, and it may be tried again. EDGELOG_CLOSED
+ * also after a commit, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_IO: then a part may be done, and
+ * nothing is lost that was to stay. Threads: one. What it has shown is gone. Since 0.1.
+ */
+edgelog_status edgelog_compaction_commit(edgelog_compaction *compaction,
+                                         edgelog_compaction_report *report,
+                                         edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
  * Statistics: of a log, a topic and a partition.
  *
  * The caller sets struct_size; see the *_INIT macros below.
@@ -1034,6 +1289,12 @@ typedef struct edgelog_topic_stats {
   uint64_t dropped_bytes;
   /** Damaged bytes that were cut or skipped since then. */
   uint64_t damaged_bytes;
+  /** Compactions of its partitions that this process did since then. */
+  uint64_t compactions;
+  /** Records that they removed. */
+  uint64_t compacted_records;
+  /** Bytes that they wrote anew: with written_bytes, what the medium had to bear. */
+  uint64_t rewritten_bytes;
   /** Bytes that only this process has, now. */
   uint64_t buffered_bytes;
 } edgelog_topic_stats;
@@ -1274,13 +1535,16 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
    EDGELOG_PTR_INIT}
 #define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_TOPIC_OPTIONS_INIT                                                                 \
-  {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_PTR_INIT,   \
+   0, 0}
 #define EDGELOG_READER_OPTIONS_INIT                                                                \
   {sizeof(edgelog_reader_options), EDGELOG_PARTITION_ALL, 0, 0, 0, 0, 0,                           \
    EDGELOG_BYTES_INIT, 0, 0}
 #define EDGELOG_LOG_STATS_INIT {sizeof(edgelog_log_stats), 0, 0, 0, 0, 0, "", ""}
 #define EDGELOG_TOPIC_STATS_INIT                                                                   \
-  {sizeof(edgelog_topic_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(edgelog_topic_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define EDGELOG_COMPACTION_REPORT_INIT                                                             \
+  {sizeof(edgelog_compaction_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_PARTITION_STATS_INIT                                                               \
   {sizeof(edgelog_partition_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_DAMAGE_INIT                                                                        \

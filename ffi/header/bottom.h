@@ -12,13 +12,16 @@
    EDGELOG_PTR_INIT}
 #define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_TOPIC_OPTIONS_INIT                                                                 \
-  {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_PTR_INIT,   \
+   0, 0}
 #define EDGELOG_READER_OPTIONS_INIT                                                                \
   {sizeof(edgelog_reader_options), EDGELOG_PARTITION_ALL, 0, 0, 0, 0, 0,                           \
    EDGELOG_BYTES_INIT, 0, 0}
 #define EDGELOG_LOG_STATS_INIT {sizeof(edgelog_log_stats), 0, 0, 0, 0, 0, "", ""}
 #define EDGELOG_TOPIC_STATS_INIT                                                                   \
-  {sizeof(edgelog_topic_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(edgelog_topic_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define EDGELOG_COMPACTION_REPORT_INIT                                                             \
+  {sizeof(edgelog_compaction_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_PARTITION_STATS_INIT                                                               \
   {sizeof(edgelog_partition_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_DAMAGE_INIT                                                                        \

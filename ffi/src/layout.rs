@@ -3,7 +3,9 @@
 
 use std::mem::{align_of, offset_of, size_of};
 
+use crate::compaction::edgelog_compaction_report;
 use crate::error::edgelog_error;
+use crate::keep::edgelog_keep_rule;
 use crate::options::{edgelog_options, edgelog_reader_options, edgelog_topic_options};
 use crate::record::{edgelog_bytes, edgelog_header, edgelog_position, edgelog_ptr, edgelog_record};
 use crate::report::edgelog_damage;
@@ -23,6 +25,11 @@ macro_rules! layout {
 layout!(edgelog_ptr, 8, p 0, bits 0);
 layout!(edgelog_bytes, 16, data 0, size 8, reserved 12);
 layout!(edgelog_header, 32, name 0, value 16);
+layout!(edgelog_keep_rule, 32, prefix 0, keep 16, reserved 20, value 24);
+layout!(edgelog_compaction_report, 104, struct_size 0, reserved 4, records_read 8, bytes_read 16,
+    records_removed 24, bytes_written 32, bytes_freed 40, segments_rewritten 48,
+    segments_removed 56, segments_kept 64, segments_damaged 72, passes 80, keys_peak 88,
+    duration_ms 96);
 layout!(edgelog_position, 16, partition 0, reserved 4, offset 8);
 layout!(edgelog_error, 312, struct_size 0, status 4, os_error 8, flags 12, partition 16,
     process_id 20, segment 24, position 32, offset 40, offset_end 48, text 56);
@@ -30,16 +37,18 @@ layout!(edgelog_record, 72, struct_size 0, flags 4, partition 8, header_count 12
     timestamp_ms 24, key 32, value 48, headers 64);
 layout!(edgelog_options, 40, struct_size 0, mode 4, maintenance 8, on_damage 12, create 16,
     lock_timeout_ms 20, log_bytes_max 24, busy_timeout_ms 32, reserved 36);
-layout!(edgelog_topic_options, 64, struct_size 0, create 4, partitions 8, durability 12,
+layout!(edgelog_topic_options, 104, struct_size 0, create 4, partitions 8, durability 12,
     when_full 16, linger_ms 20, sync_interval_ms 24, buffer_bytes 28, segment_bytes 32,
-    max_bytes 40, max_age_ms 48, max_records 56);
+    max_bytes 40, max_age_ms 48, max_records 56, compaction_keys_max 64, min_garbage_percent 68,
+    tombstone_ms 72, compact_trigger_bytes 80, keep 88, keep_count 96, reserved 100);
 layout!(edgelog_reader_options, 56, struct_size 0, partition 4, start 8, direction 12, on_gap 16,
     buffer_bytes 20, start_value 24, key 32, flags 48, reserved 52);
 layout!(edgelog_log_stats, 64, struct_size 0, topics 4, bytes 8, running_ms 16, open_files 24,
     foreign_files 28, lock 32, wait 48);
-layout!(edgelog_topic_stats, 96, struct_size 0, partitions 4, records 8, bytes 16, segments 24,
+layout!(edgelog_topic_stats, 120, struct_size 0, partitions 4, records 8, bytes 16, segments 24,
     appended_records 32, appended_bytes 40, written_bytes 48, syncs 56, dropped_records 64,
-    dropped_bytes 72, damaged_bytes 80, buffered_bytes 88);
+    dropped_bytes 72, damaged_bytes 80, compactions 88, compacted_records 96,
+    rewritten_bytes 104, buffered_bytes 112);
 layout!(edgelog_partition_stats, 64, struct_size 0, partition 4, earliest_offset 8,
     next_offset 16, written_offset 24, durable_offset 32, records 40, bytes 48, segments 56);
 layout!(edgelog_damage, 72, struct_size 0, kind 4, partition 8, reserved 12, segment 16,

@@ -13,7 +13,9 @@
     reason = "ABI.md says once what every caller promises"
 )]
 
+pub mod compaction;
 pub mod error;
+pub mod keep;
 pub mod library;
 pub mod log;
 pub mod names;
@@ -25,6 +27,7 @@ pub mod stats;
 pub mod status;
 pub mod topic;
 
+mod array;
 mod failure;
 mod guard;
 mod handle;

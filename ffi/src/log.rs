@@ -116,9 +116,10 @@ pub unsafe extern "C" fn edgelog_log_sync(
     }
 }
 
-/// Does what is due: lingering buffers, syncs, retention.
+/// Does what is due: lingering buffers, syncs, retention, compaction.
 ///
-/// Takes about budget_ms at most; call it again and again if the log was opened with
+/// Takes about budget_ms at most, and a step of a compaction, which is about a segment's worth of
+/// reading or writing, beyond it; call it again and again if the log was opened with
 /// EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads:
 /// any. Since 0.1.
 #[no_mangle]

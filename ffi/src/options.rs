@@ -8,7 +8,8 @@ use edgelog_core as core;
 
 use crate::failure::{invalid, Failure};
 use crate::guard::plainly;
-use crate::record::edgelog_bytes;
+use crate::keep;
+use crate::record::{edgelog_bytes, edgelog_ptr};
 use crate::status::edgelog_status;
 use crate::tagged::{self, Tagged};
 
@@ -94,10 +95,10 @@ pub const EDGELOG_WHEN_FULL_REJECT: u32 = 1;
 
 /// A topic's configuration. It is kept with the topic.
 ///
-/// Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
-/// memory it is.
+/// Threads: one at a time. Copied, with its rules, by the call that it is passed to. Freed by the
+/// caller, whose memory it is.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct edgelog_topic_options {
     /// sizeof(edgelog_topic_options)
     pub struct_size: u32,
@@ -123,6 +124,23 @@ pub struct edgelog_topic_options {
     pub max_age_ms: u64,
     /// A segment goes as soon as so many records are left without it. 0: no limit.
     pub max_records: u64,
+    /// How many keys a compaction knows at once: what bounds its memory. With more keys it goes
+    /// over the topic several times. 0: 1000.
+    pub compaction_keys_max: u32,
+    /// How much of a segment must be garbage before compaction writes it anew, as flash wears. 1:
+    /// whatever it is. 0: 50.
+    pub min_garbage_percent: u32,
+    /// How long compaction keeps a tombstone, in running time: readers that come later than that
+    /// may miss the deletion. 0: 86400000, a day.
+    pub tombstone_ms: u64,
+    /// After how many sealed bytes a compaction is due. 0: a segment, at least 65536.
+    pub compact_trigger_bytes: u64,
+    /// const edgelog_keep_rule[keep_count]: what compaction keeps. Without a rule there is none.
+    pub keep: edgelog_ptr,
+    /// How many rules.
+    pub keep_count: u32,
+    /// 0
+    pub reserved: u32,
 }
 
 /// Reader start: the first record there is; the default.
@@ -238,9 +256,9 @@ unsafe impl Tagged for edgelog_options {
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_topic_options {
-    const FIRST_BYTES: usize = 64;
+    const FIRST_BYTES: usize = 104;
     const DEFAULT: Self = edgelog_topic_options {
-        struct_size: 64,
+        struct_size: 104,
         create: EDGELOG_CREATE_IF_MISSING,
         partitions: 0,
         durability: EDGELOG_DURABILITY_DEFAULT,
@@ -252,6 +270,13 @@ unsafe impl Tagged for edgelog_topic_options {
         max_bytes: 0,
         max_age_ms: 0,
         max_records: 0,
+        compaction_keys_max: 0,
+        min_garbage_percent: 0,
+        tombstone_ms: 0,
+        compact_trigger_bytes: 0,
+        keep: edgelog_ptr::NULL,
+        keep_count: 0,
+        reserved: 0,
     };
 }
 
@@ -340,7 +365,12 @@ impl edgelog_topic_options {
         create(self.create)
     }
 
-    pub(crate) fn convert(&self) -> Result<core::TopicOptions, Failure> {
+    /// # Safety
+    /// `keep` points to what it says.
+    pub(crate) unsafe fn convert(&self) -> Result<core::TopicOptions, Failure> {
+        if self.reserved != 0 {
+            return Err(invalid("reserved is not 0"));
+        }
         Ok(core::TopicOptions {
             partitions: self.partitions,
             durability: durability(self.durability)?.unwrap_or_default(),
@@ -356,12 +386,18 @@ impl edgelog_topic_options {
             max_bytes: self.max_bytes,
             max_age_ms: self.max_age_ms,
             max_records: self.max_records,
-            ..core::TopicOptions::default()
+            compaction_keys_max: self.compaction_keys_max,
+            min_garbage_percent: self.min_garbage_percent,
+            tombstone_ms: self.tombstone_ms,
+            compact_trigger_bytes: self.compact_trigger_bytes,
+            // SAFETY: as this function asks for.
+            keep: unsafe { keep::convert(self.keep, self.keep_count)? },
         })
     }
 
     /// A topic's configuration as it is.
-    pub(crate) fn show(options: &core::TopicOptions) -> edgelog_topic_options {
+    pub(crate) fn show(options: core::TopicOptions, shown: &keep::Shown) -> edgelog_topic_options {
+        let (keep, keep_count) = shown.show(options.keep);
         edgelog_topic_options {
             partitions: options.partitions,
             durability: match options.durability {
@@ -380,6 +416,12 @@ impl edgelog_topic_options {
             max_bytes: options.max_bytes,
             max_age_ms: options.max_age_ms,
             max_records: options.max_records,
+            compaction_keys_max: options.compaction_keys_max,
+            min_garbage_percent: options.min_garbage_percent,
+            tombstone_ms: options.tombstone_ms,
+            compact_trigger_bytes: options.compact_trigger_bytes,
+            keep,
+            keep_count,
             ..edgelog_topic_options::DEFAULT
         }
     }

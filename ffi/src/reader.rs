@@ -7,10 +7,11 @@ use std::ffi::c_void;
 use std::mem::offset_of;
 use std::time::{Duration, Instant};
 
-use edgelog_core::{Reader, ReaderControl, RecordView, Sink, Wait};
+use edgelog_core::{Reader, ReaderControl, Wait};
 
+use crate::array::Array;
 use crate::error::edgelog_error;
-use crate::failure::{invalid, Failure};
+use crate::failure::Failure;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::{self, Place};
@@ -279,51 +280,6 @@ pub unsafe extern "C" fn edgelog_reader_latest(
     }
 }
 
-/// Records lie 8 bytes or a multiple apart, as their 8-byte fields want it.
-const RECORD_ALIGN_MASK: usize = 7;
-
-/// The caller's array of records.
-struct Array {
-    first: *mut edgelog_record,
-    record_size: u32,
-    capacity: u32,
-}
-
-impl Array {
-    /// # Safety
-    /// `first` is NULL or points to `capacity` times `record_size` writable bytes.
-    unsafe fn new(
-        first: *mut edgelog_record,
-        record_size: u32,
-        capacity: u32,
-    ) -> Result<Array, Failure> {
-        if first.is_null() || !first.is_aligned() {
-            return Err(invalid("the array of records is NULL or misaligned"));
-        }
-        let size = tagged::acceptable::<edgelog_record>(record_size)?;
-        if size & RECORD_ALIGN_MASK != 0 {
-            return Err(invalid("record_size is no size of edgelog_record"));
-        }
-        if capacity == 0 {
-            return Err(invalid("the array of records has no room"));
-        }
-        Ok(Array {
-            first,
-            record_size,
-            capacity,
-        })
-    }
-
-    /// The place of a record below capacity.
-    #[inline(always)]
-    fn at(&self, index: u32) -> *mut edgelog_record {
-        debug_assert!(index < self.capacity);
-        let bytes = (self.record_size as usize).wrapping_mul(index as usize);
-        // A place inside memory that the caller has, so the product did not wrap.
-        self.first.wrapping_byte_add(bytes)
-    }
-}
-
 impl Reading {
     /// Reads, or waits and reads; the count goes with EDGELOG_OK.
     fn read(&mut self, array: &Array, timeout_ms: u32) -> Result<(edgelog_status, u32), Failure> {
@@ -350,47 +306,7 @@ impl Reading {
 
     /// Shows what is there now.
     fn fill(&mut self, array: &Array) -> Result<u32, Failure> {
-        let Reading {
-            reader, headers, ..
-        } = self;
-        headers.clear();
-        let filling = Filling {
-            array,
-            headers,
-            count: 0,
-        };
-        let given = reader.read_with(array.capacity as usize, filling)?;
-        let count = u32::try_from(given).unwrap_or(array.capacity);
-        if !headers.is_empty() {
-            for index in 0..count {
-                // SAFETY: filled above.
-                record::place_headers(unsafe { &mut *array.at(index) }, headers);
-            }
-        }
-        Ok(count)
-    }
-}
-
-/// The caller's array while it is filled.
-struct Filling<'a> {
-    array: &'a Array,
-    headers: &'a mut Vec<edgelog_header>,
-    count: u32,
-}
-
-impl Sink for Filling<'_> {
-    #[inline(always)]
-    fn record(&mut self, view: RecordView<'_>) {
-        let Filling {
-            array,
-            headers,
-            count,
-        } = self;
-        if *count < array.capacity {
-            let at = array.at(*count);
-            // SAFETY: below capacity, so a place of the caller's array.
-            unsafe { tagged::give_each(at, array.record_size, || record::show(&view, headers)) };
-            *count = count.wrapping_add(1);
-        }
+        let reader = &mut self.reader;
+        array.fill(&mut self.headers, |max, sink| reader.read_with(max, sink))
     }
 }

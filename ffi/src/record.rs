@@ -181,7 +181,7 @@ impl edgelog_bytes {
     /// # Safety
     /// Points to bytes that stay until the call ends.
     #[inline]
-    unsafe fn get<'a>(&self) -> Result<&'a [u8], Failure> {
+    pub(crate) unsafe fn get<'a>(&self) -> Result<&'a [u8], Failure> {
         if self.reserved != 0 {
             return Err(invalid("reserved in edgelog_bytes is not 0"));
         }

@@ -71,6 +71,12 @@ pub struct edgelog_topic_stats {
     pub dropped_bytes: u64,
     /// Damaged bytes that were cut or skipped since then.
     pub damaged_bytes: u64,
+    /// Compactions of its partitions that this process did since then.
+    pub compactions: u64,
+    /// Records that they removed.
+    pub compacted_records: u64,
+    /// Bytes that they wrote anew: with written_bytes, what the medium had to bear.
+    pub rewritten_bytes: u64,
     /// Bytes that only this process has, now.
     pub buffered_bytes: u64,
 }
@@ -208,6 +214,9 @@ impl edgelog_topic_stats {
             dropped_records: stats.dropped_records,
             dropped_bytes: stats.dropped_bytes,
             damaged_bytes: stats.damaged_bytes,
+            compactions: stats.compactions,
+            compacted_records: stats.compacted_records,
+            rewritten_bytes: stats.rewritten_bytes,
             buffered_bytes: stats.buffered_bytes,
             ..edgelog_topic_stats::DEFAULT
         }
@@ -247,9 +256,9 @@ unsafe impl Tagged for edgelog_log_stats {
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_topic_stats {
-    const FIRST_BYTES: usize = 96;
+    const FIRST_BYTES: usize = 120;
     const DEFAULT: Self = edgelog_topic_stats {
-        struct_size: 96,
+        struct_size: 120,
         partitions: 0,
         records: 0,
         bytes: 0,
@@ -261,6 +270,9 @@ unsafe impl Tagged for edgelog_topic_stats {
         dropped_records: 0,
         dropped_bytes: 0,
         damaged_bytes: 0,
+        compactions: 0,
+        compacted_records: 0,
+        rewritten_bytes: 0,
         buffered_bytes: 0,
     };
 }

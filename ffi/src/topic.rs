@@ -13,6 +13,7 @@ use crate::failure::{invalid, Failure};
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::{self, Place};
+use crate::keep::Shown;
 use crate::log::edgelog_log;
 use crate::options::{self, edgelog_topic_options};
 use crate::record::{self, edgelog_position, edgelog_record, EDGELOG_BATCH_RECORDS_MAX};
@@ -29,15 +30,15 @@ pub const EDGELOG_ZERO_TERMINATED: u32 = u32::MAX;
 /// Threads: any number at once. May outlive its log: it then answers EDGELOG_CLOSED. Freed by
 /// edgelog_topic_close.
 pub struct edgelog_topic {
-    shell: Shell<Topic>,
+    shell: Shell<Topic, Shown>,
 }
 
 impl Handle for edgelog_topic {
     type Value = Topic;
-    type Beside = ();
+    type Beside = Shown;
     const LIVE: u32 = 0x746f_7003;
     const SHELL_AT: usize = offset_of!(edgelog_topic, shell);
-    fn shell(&self) -> &Shell<Topic> {
+    fn shell(&self) -> &Shell<Topic, Shown> {
         &self.shell
     }
 }
@@ -68,7 +69,9 @@ pub unsafe extern "C" fn edgelog_topic_open(
             let options = options::or_default(options)?;
             let place = Place::at(topic)?;
             let opened = log.topic(name, options.create()?, &options.convert()?)?;
-            place.put(handle::make(opened, (), |shell| edgelog_topic { shell }));
+            place.put(handle::make(opened, Shown::default(), |shell| {
+                edgelog_topic { shell }
+            }));
             Ok(EDGELOG_OK)
         })
     }
@@ -147,7 +150,8 @@ pub unsafe extern "C" fn edgelog_topic_configure(
 
 /// The configuration in force, with the values that were chosen for zeros.
 ///
-/// The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. Since 0.1.
+/// The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. The rules that keep
+/// points to live until edgelog_topic_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_options_get(
     topic: *const edgelog_topic,
@@ -157,9 +161,13 @@ pub unsafe extern "C" fn edgelog_topic_options_get(
     // SAFETY: ABI.md, "What a caller promises".
     unsafe {
         guard(error, || {
+            let shown = handle::beside(topic)?;
             let topic = handle::enter(topic)?;
             tagged::check(options)?;
-            tagged::give(options, edgelog_topic_options::show(&topic.options()?));
+            tagged::give(
+                options,
+                edgelog_topic_options::show(topic.options()?, shown),
+            );
             Ok(EDGELOG_OK)
         })
     }

@@ -8,6 +8,7 @@ static edgelog_topic *topic;
 static edgelog_reader *reader;
 static edgelog_report *report;
 static edgelog_names *names;
+static edgelog_compaction *compaction;
 
 static void begin(void) {
   the_log = open_log("log");
@@ -16,9 +17,11 @@ static void begin(void) {
   reader = open_reader(topic);
   OK(edgelog_log_recovery(the_log, &report, &failure));
   OK(edgelog_log_topics(the_log, &names, &failure));
+  OK(edgelog_compaction_begin(topic, 0, &compaction, &failure));
 }
 
 static void finish(void) {
+  OK(edgelog_compaction_close(compaction, &failure));
   OK(edgelog_names_close(names, &failure));
   OK(edgelog_report_close(report, &failure));
   OK(edgelog_reader_close(reader, &failure));
@@ -39,6 +42,8 @@ static edgelog_topic *no_topic;
 static edgelog_reader *no_reader;
 static edgelog_report *no_report;
 static edgelog_names *no_names;
+static edgelog_compaction *no_compaction;
+static edgelog_compaction_report done = EDGELOG_COMPACTION_REPORT_INIT;
 static uint32_t count = 77;
 static uint64_t number = 77, second = 77;
 static const uint32_t size = sizeof(edgelog_record);
@@ -71,6 +76,9 @@ static void all_on_topic(edgelog_topic *t, edgelog_status wanted) {
   STATUS(edgelog_topic_stats_get(t, &topic_stats, NULL), wanted);
   STATUS(edgelog_topic_partition_stats(t, 0, &partition_stats, NULL), wanted);
   STATUS(edgelog_reader_open(t, NULL, &no_reader, NULL), wanted);
+  STATUS(edgelog_topic_compact(t, &done, NULL), wanted);
+  STATUS(edgelog_compaction_begin(t, 0, &no_compaction, NULL), wanted);
+  CHECK(no_compaction == NULL && done.passes == 0);
   CHECK(position.offset == 77 && topic_options.buffer_bytes == 0 && topic_stats.records == 0);
   CHECK(partition_stats.records == 0 && no_reader == NULL);
 }
@@ -93,6 +101,17 @@ static void all_on_reader(edgelog_reader *r, edgelog_status wanted) {
   STATUS(edgelog_reader_cancel(r, NULL), wanted);
 }
 
+static void all_on_compaction(edgelog_compaction *c, edgelog_status wanted) {
+  count = 77;
+  STATUS(edgelog_compaction_end_offset(c, &number, NULL), wanted);
+  STATUS(edgelog_compaction_read(c, &record, size, 1, &count, NULL), wanted);
+  STATUS(edgelog_compaction_rewind(c, NULL), wanted);
+  STATUS(edgelog_compaction_keep_from(c, "key", 3, 0, NULL), wanted);
+  STATUS(edgelog_compaction_drop(c, 0, NULL), wanted);
+  STATUS(edgelog_compaction_commit(c, &done, NULL), wanted);
+  CHECK(count == 77 && number == 77 && done.passes == 0);
+}
+
 static void all_on_lists(edgelog_report *r, edgelog_names *n, edgelog_status wanted) {
   count = 77;
   STATUS(edgelog_report_count(r, &count, &number, NULL), wanted);
@@ -106,6 +125,7 @@ static void null_handles_are_invalid(void) {
   all_on_log(NULL, EDGELOG_INVALID);
   all_on_topic(NULL, EDGELOG_INVALID);
   all_on_reader(NULL, EDGELOG_INVALID);
+  all_on_compaction(NULL, EDGELOG_INVALID);
   all_on_lists(NULL, NULL, EDGELOG_INVALID);
 }
 
@@ -115,7 +135,9 @@ static void closed_handles_answer_closed(void) {
   all_on_log(the_log, EDGELOG_CLOSED);
   all_on_topic(topic, EDGELOG_CLOSED);
   all_on_reader(reader, EDGELOG_CLOSED);
+  all_on_compaction(compaction, EDGELOG_CLOSED);
   all_on_lists(report, names, EDGELOG_CLOSED);
+  STATUS(edgelog_compaction_close(compaction, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_close(the_log, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_topic_close(topic, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_reader_close(reader, NULL), EDGELOG_CLOSED);
@@ -125,11 +147,15 @@ static void closed_handles_answer_closed(void) {
 
 static void handles_of_another_kind_are_misuse(void) {
   begin();
-  void *const all[] = {the_log, topic, reader, report, names};
-  for (int i = 0; i < 5; i++) {
+  void *const all[] = {the_log, topic, reader, report, names, compaction};
+  for (int i = 0; i < 6; i++) {
     if (i != 0) all_on_log((edgelog_log *)all[i], EDGELOG_MISUSE);
     if (i != 1) all_on_topic((edgelog_topic *)all[i], EDGELOG_MISUSE);
     if (i != 2) all_on_reader((edgelog_reader *)all[i], EDGELOG_MISUSE);
+    if (i != 5) {
+      all_on_compaction((edgelog_compaction *)all[i], EDGELOG_MISUSE);
+      STATUS(edgelog_compaction_close((edgelog_compaction *)all[i], NULL), EDGELOG_MISUSE);
+    }
     if (i < 3) all_on_lists((edgelog_report *)all[i], (edgelog_names *)all[i], EDGELOG_MISUSE);
     if (i != 0) STATUS(edgelog_close((edgelog_log *)all[i], NULL), EDGELOG_MISUSE);
     if (i != 1) STATUS(edgelog_topic_close((edgelog_topic *)all[i], NULL), EDGELOG_MISUSE);
@@ -175,6 +201,11 @@ static void null_pointers_are_invalid(void) {
   STATUS(edgelog_report_get(report, 0, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_names_count(names, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_names_get(names, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_compaction_begin(topic, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_compaction_end_offset(compaction, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_compaction_read(compaction, NULL, size, 1, &count, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_compaction_read(compaction, &record, size, 1, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_compaction_keep_from(compaction, NULL, 3, 0, NULL), EDGELOG_INVALID);
   STATUS(edgelog_status_at(0, NULL), EDGELOG_INVALID);
   STATUS(edgelog_key(1, 1, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_partition_of(NULL, 1, 1, &count, NULL), EDGELOG_INVALID);
@@ -186,6 +217,9 @@ static void null_pointers_are_invalid(void) {
   STATUS(edgelog_reader_options_init(NULL, sizeof(edgelog_reader_options)), EDGELOG_INVALID);
   CHECK(number == 77 && second == 77 && no_topic == NULL);
   /* What may be NULL. */
+  OK(edgelog_topic_compact(topic, NULL, &failure));
+  OK(edgelog_compaction_keep_from(compaction, NULL, 0, 0, &failure));
+  OK(edgelog_compaction_commit(compaction, NULL, &failure));
   OK(edgelog_topic_append(topic, &one, 0, NULL, &failure));
   OK(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, &failure));
   OK(edgelog_report_count(report, &count, NULL, &failure));
@@ -248,6 +282,10 @@ static void wrong_sizes_are_invalid(void) {
     STATUS(edgelog_topic_stats_get(topic, &topic_stats, NULL), EDGELOG_INVALID);
     STATUS(edgelog_topic_partition_stats(topic, 0, &partition_stats, NULL), EDGELOG_INVALID);
     STATUS(edgelog_report_get(report, 0, &damage, NULL), EDGELOG_INVALID);
+    done.struct_size = wrong[i];
+    STATUS(edgelog_topic_compact(topic, &done, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_compaction_commit(compaction, &done, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_compaction_read(compaction, &one, wrong[i], 1, &count, NULL), EDGELOG_INVALID);
     /* An error that cannot be filled stops every call, also a close. */
     STATUS(edgelog_log_flush(the_log, &error), EDGELOG_INVALID);
     STATUS(edgelog_close(the_log, &error), EDGELOG_INVALID);
@@ -257,6 +295,9 @@ static void wrong_sizes_are_invalid(void) {
   topic_stats.struct_size = sizeof topic_stats;
   partition_stats.struct_size = sizeof partition_stats;
   damage.struct_size = sizeof damage;
+  done.struct_size = sizeof done;
+  /* A commit that was refused ended nothing. */
+  OK(edgelog_compaction_drop(compaction, 0, &failure));
   STATUS(edgelog_reader_read(reader, &record, size + 4, 1, 0, &count, NULL), EDGELOG_INVALID);
   STATUS(edgelog_reader_read(reader, &record, size, 0, 0, &count, NULL), EDGELOG_INVALID);
   CHECK(no_topic == NULL && no_reader == NULL);
@@ -277,6 +318,40 @@ static void unknown_flags_and_reserved_fields_are_invalid(void) {
     STATUS(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, NULL), EDGELOG_INVALID);
   }
   CHECK(append(topic, "key", "value").offset == 1);
+  finish();
+}
+
+static void rules_that_mean_nothing_are_invalid(void) {
+  begin();
+  char long_prefix[256];
+  memset(long_prefix, 'p', sizeof long_prefix);
+  for (int i = 0; i < 14; i++) {
+    edgelog_keep_rule rules[EDGELOG_KEEP_RULES_MAX + 1] = {{edgelog_bytes_of("a", 1), 0, 0, 0},
+                                                           {edgelog_bytes_of("b", 1), 1, 0, 7}};
+    edgelog_topic_options options = EDGELOG_TOPIC_OPTIONS_INIT;
+    options.keep.p = rules;
+    options.keep_count = 2;
+    if (i == 0) options.keep.p = NULL;
+    if (i == 1) options.keep.p = (char *)rules + 1;
+    if (i == 2) options.keep_count = EDGELOG_KEEP_RULES_MAX + 1;
+    if (i == 3) options.keep_count = UINT32_MAX;
+    if (i == 4) options.reserved = 1;
+    if (i == 5) rules[1].keep = 4;
+    if (i == 6) rules[1].reserved = 1;
+    if (i == 7) rules[0].value = 1; /* and keep is ALL */
+    if (i == 8) rules[1].value = 0; /* and keep is LAST */
+    if (i == 9) rules[1].value = EDGELOG_KEEP_LAST_MAX + 1;
+    if (i == 10) rules[1].value = UINT64_C(0x100000001);
+    if (i == 11) rules[1].prefix = rules[0].prefix;
+    if (i == 12) rules[1].prefix = edgelog_bytes_of(long_prefix, 256);
+    if (i == 13) rules[1].prefix.data.p = NULL;
+    STATUS(edgelog_topic_open(the_log, "u", 1, &options, &no_topic, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_topic_configure(topic, &options, NULL), EDGELOG_INVALID);
+    CHECK(no_topic == NULL);
+  }
+  edgelog_topic_options found = EDGELOG_TOPIC_OPTIONS_INIT;
+  OK(edgelog_topic_options_get(topic, &found, &failure));
+  CHECK(found.keep.p == NULL && found.keep_count == 0);
   finish();
 }
 
@@ -338,7 +413,9 @@ static void in_child(void) {
   all_on_log(the_log, EDGELOG_FORKED);
   all_on_topic(topic, EDGELOG_FORKED);
   all_on_reader(reader, EDGELOG_FORKED);
+  all_on_compaction(compaction, EDGELOG_FORKED);
   all_on_lists(report, names, EDGELOG_FORKED);
+  STATUS(edgelog_compaction_close(compaction, NULL), EDGELOG_FORKED);
   STATUS(edgelog_names_close(names, NULL), EDGELOG_FORKED);
   STATUS(edgelog_report_close(report, NULL), EDGELOG_FORKED);
   STATUS(edgelog_reader_close(reader, NULL), EDGELOG_FORKED);
@@ -409,6 +486,7 @@ int main(void) {
   RUN(pointers_that_are_not_aligned_are_invalid);
   RUN(wrong_sizes_are_invalid);
   RUN(unknown_flags_and_reserved_fields_are_invalid);
+  RUN(rules_that_mean_nothing_are_invalid);
   RUN(bad_utf8_is_invalid_in_names_and_fine_in_paths);
   RUN(a_reader_in_use_is_misuse_for_another_thread);
   RUN(a_forked_child_is_refused_and_harms_nothing);

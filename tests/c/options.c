@@ -101,6 +101,10 @@ static void a_topic_keeps_its_configuration(void) {
   options.max_bytes = 1 << 20;
   options.max_age_ms = 86400000;
   options.max_records = 1000;
+  options.compaction_keys_max = 500;
+  options.min_garbage_percent = 25;
+  options.tombstone_ms = 3600000;
+  options.compact_trigger_bytes = 1 << 18;
   OK(edgelog_topic_open(log, "t", 1, &options, &topic, &failure));
   OK(edgelog_topic_close(topic, &failure));
   OK(edgelog_close(log, &failure));
@@ -134,6 +138,9 @@ static void zeros_get_the_values_that_the_header_promises(void) {
   CHECK(found.linger_ms == 200);
   CHECK(found.buffer_bytes == 65536);
   CHECK(found.segment_bytes == 16 << 20);
+  CHECK(found.compaction_keys_max == 1000 && found.min_garbage_percent == 50);
+  CHECK(found.tombstone_ms == 86400000 && found.compact_trigger_bytes == 16 << 20);
+  CHECK(found.keep.p == NULL && found.keep_count == 0 && found.reserved == 0);
   CHECK(found.max_bytes == 0 && found.max_age_ms == 0 && found.max_records == 0);
   OK(edgelog_topic_close(topic, &failure));
   OK(edgelog_close(log, &failure));

@@ -7,7 +7,8 @@
 //! version is looked at when the first log is opened.
 //!
 //! Handles close when they are dropped, in any order. [`Log`], [`Topic`] and [`ReaderControl`]
-//! serve many threads; a [`Reader`] serves one at a time.
+//! serve many threads; a [`Reader`] and a
+//! [`Compaction`] serve one at a time.
 
 #[cfg(all(feature = "bundled", feature = "linked"))]
 compile_error!(
@@ -16,8 +17,10 @@ compile_error!(
 #[cfg(not(any(feature = "bundled", feature = "linked")))]
 compile_error!("edgelog-abi: one of the features `bundled` and `linked` is needed");
 
+mod compaction;
 mod error;
 mod handle;
+mod keep;
 mod log;
 mod options;
 mod read;
@@ -41,7 +44,9 @@ mod raw {
     include!(concat!(env!("OUT_DIR"), "/raw.rs"));
 }
 
+pub use crate::compaction::{Compaction, CompactionReport};
 pub use crate::error::{Error, Result};
+pub use crate::keep::{Keep, KeepRule};
 pub use crate::log::Log;
 pub use crate::options::{
     Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap, ReaderOptions,

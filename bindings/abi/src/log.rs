@@ -48,7 +48,14 @@ impl Log {
         let handle = Handle::open(
             // SAFETY: the name lives for the call and has the size that is told.
             |topic, error| unsafe {
-                raw::edgelog_topic_open(entered.pointer(), pointer, size, &options, topic, error)
+                raw::edgelog_topic_open(
+                    entered.pointer(),
+                    pointer,
+                    size,
+                    options.pointer(),
+                    topic,
+                    error,
+                )
             },
             raw::edgelog_topic_close,
         )?;

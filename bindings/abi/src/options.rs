@@ -4,6 +4,7 @@ use std::mem::size_of;
 use std::time::Duration;
 
 use crate::error::{call, Result};
+use crate::keep::{self, KeepRule};
 use crate::{raw, record, Error, Status};
 
 macro_rules! choices {
@@ -218,11 +219,52 @@ pub struct TopicOptions {
     pub max_age_ms: u64,
     /// The most records; 0: no limit.
     pub max_records: u64,
+    /// What compaction keeps. Without a rule there is none.
+    pub keep: Vec<KeepRule>,
+    /// How many keys a compaction knows at once.
+    pub compaction_keys_max: u32,
+    /// How much of a segment must be garbage before it is written anew, in percent.
+    pub min_garbage_percent: u32,
+    /// How long a tombstone stays.
+    pub tombstone_ms: u64,
+    /// After how many sealed bytes a compaction is due.
+    pub compact_trigger_bytes: u64,
+}
+
+/// A topic's options as the library takes them, with the rules that they point to.
+pub(crate) struct RawTopicOptions<'a> {
+    options: raw::edgelog_topic_options,
+    _rules: Vec<raw::edgelog_keep_rule>,
+    _prefixes: &'a [KeepRule],
+}
+
+impl RawTopicOptions<'_> {
+    pub(crate) fn pointer(&self) -> *const raw::edgelog_topic_options {
+        &self.options
+    }
 }
 
 impl TopicOptions {
-    pub(crate) fn raw(&self, create: Create) -> Result<raw::edgelog_topic_options> {
-        let mut options = initial(raw::edgelog_topic_options_init)?;
+    pub(crate) fn raw(&self, create: Create) -> Result<RawTopicOptions<'_>> {
+        let rules: Vec<_> = self.keep.iter().map(KeepRule::raw).collect();
+        let mut options = TopicOptions::empty()?;
+        self.fill(&mut options, create);
+        options.keep.p = rules.as_ptr().cast();
+        // More than can be told is more than the library accepts.
+        options.keep_count = u32::try_from(rules.len()).unwrap_or(u32::MAX);
+        Ok(RawTopicOptions {
+            options,
+            _rules: rules,
+            _prefixes: &self.keep,
+        })
+    }
+
+    /// For the library to fill.
+    pub(crate) fn empty() -> Result<raw::edgelog_topic_options> {
+        initial(raw::edgelog_topic_options_init)
+    }
+
+    fn fill(&self, options: &mut raw::edgelog_topic_options, create: Create) {
         options.create = create.code();
         options.partitions = self.partitions;
         options.durability = self.durability.code();
@@ -234,10 +276,15 @@ impl TopicOptions {
         options.max_bytes = self.max_bytes;
         options.max_age_ms = self.max_age_ms;
         options.max_records = self.max_records;
-        Ok(options)
+        options.compaction_keys_max = self.compaction_keys_max;
+        options.min_garbage_percent = self.min_garbage_percent;
+        options.tombstone_ms = self.tombstone_ms;
+        options.compact_trigger_bytes = self.compact_trigger_bytes;
     }
 
-    pub(crate) fn of(raw: &raw::edgelog_topic_options) -> Result<TopicOptions> {
+    /// # Safety
+    /// `raw` was filled by the library, and its topic is open.
+    pub(crate) unsafe fn of(raw: &raw::edgelog_topic_options) -> Result<TopicOptions> {
         let unknown = || Error::new(Status::INTERNAL, "the library gave an unknown option");
         let durability = match raw.durability {
             raw::EDGELOG_DURABILITY_DEFAULT => Durability::Default,
@@ -262,6 +309,12 @@ impl TopicOptions {
             max_bytes: raw.max_bytes,
             max_age_ms: raw.max_age_ms,
             max_records: raw.max_records,
+            // SAFETY: as this function asks for.
+            keep: unsafe { keep::rules_of(raw)? },
+            compaction_keys_max: raw.compaction_keys_max,
+            min_garbage_percent: raw.min_garbage_percent,
+            tombstone_ms: raw.tombstone_ms,
+            compact_trigger_bytes: raw.compact_trigger_bytes,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::mem::size_of;
 
 use crate::{raw, text};
 
+/// A structure of figures as the library fills it, and as it is shown.
 macro_rules! figures {
     ($(#[$about:meta])* $kind:ident of $raw:ident by $empty:ident {
         $($(#[$field_about:meta])* $field:ident: $type:ty,)*
@@ -28,8 +29,10 @@ macro_rules! figures {
     };
 }
 
+pub(crate) use figures;
+
 /// How a field is copied: numbers as they are, text up to its zero byte.
-trait Figure<T> {
+pub(crate) trait Figure<T> {
     fn figure(&self) -> T;
 }
 
@@ -96,6 +99,12 @@ figures! {
         dropped_bytes: u64,
         /// The bytes skipped or cut as damaged, found since it was opened.
         damaged_bytes: u64,
+        /// The compactions of its partitions, by this process, since it was opened.
+        compactions: u64,
+        /// The records that they removed.
+        compacted_records: u64,
+        /// The bytes that they wrote anew.
+        rewritten_bytes: u64,
         /// The bytes that are only in this process now.
         buffered_bytes: u64,
     }

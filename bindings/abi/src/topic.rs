@@ -1,5 +1,6 @@
 //! A topic: appending, and what there is to know about it.
 
+use crate::compaction::{self, Compaction, CompactionReport};
 use crate::error::{call, Result};
 use crate::handle::Handle;
 use crate::stats::{self, PartitionStats, TopicStats};
@@ -89,20 +90,23 @@ impl Topic {
     pub fn configure(&self, options: &TopicOptions) -> Result<()> {
         let options = options.raw(Create::Never)?;
         let entered = self.0.enter()?;
-        // SAFETY: the options are a local variable.
-        call(|error| unsafe { raw::edgelog_topic_configure(entered.pointer(), &options, error) })
-            .map(drop)
+        // SAFETY: the options are a local variable, and the rules they borrow live for the call.
+        call(|error| unsafe {
+            raw::edgelog_topic_configure(entered.pointer(), options.pointer(), error)
+        })
+        .map(drop)
     }
 
     /// Its options as they are in force.
     pub fn options(&self) -> Result<TopicOptions> {
-        let mut options = TopicOptions::default().raw(Create::Never)?;
+        let mut options = TopicOptions::empty()?;
         let entered = self.0.enter()?;
         // SAFETY: the answer is a local variable with its size in it.
         call(|error| unsafe {
             raw::edgelog_topic_options_get(entered.pointer(), &mut options, error)
         })?;
-        TopicOptions::of(&options)
+        // SAFETY: the library has filled them, and the topic is not closed before it is left.
+        unsafe { TopicOptions::of(&options) }
     }
 
     /// What it holds and what was done with it.
@@ -123,6 +127,28 @@ impl Topic {
             raw::edgelog_topic_partition_stats(entered.pointer(), partition, &mut raw, error)
         })?;
         Ok(PartitionStats::of(&raw))
+    }
+
+    /// Compacts all partitions now, by the rules, on this thread.
+    pub fn compact(&self) -> Result<CompactionReport> {
+        let mut raw = compaction::report_empty();
+        let entered = self.0.enter()?;
+        // SAFETY: as in `options`.
+        call(|error| unsafe { raw::edgelog_topic_compact(entered.pointer(), &mut raw, error) })?;
+        Ok(CompactionReport::of(&raw))
+    }
+
+    /// Begins a compaction of one partition that the caller decides.
+    pub fn compaction(&self, partition: u32) -> Result<Compaction> {
+        let entered = self.0.enter()?;
+        let handle = Handle::open(
+            // SAFETY: the handle is open for the call.
+            |compaction, error| unsafe {
+                raw::edgelog_compaction_begin(entered.pointer(), partition, compaction, error)
+            },
+            raw::edgelog_compaction_close,
+        )?;
+        Ok(Compaction::new(handle))
     }
 
     /// Opens a reader.

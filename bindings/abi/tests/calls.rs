@@ -228,6 +228,97 @@ fn everything_about_a_log_can_be_asked() {
     assert!(log.verify().unwrap().is_empty());
 }
 
+/// Small segments, and everything that may go goes.
+fn eager(keep: &[(&str, Keep)]) -> TopicOptions {
+    let rule = |(prefix, keep): &(&str, Keep)| KeepRule {
+        prefix: prefix.as_bytes().to_vec(),
+        keep: *keep,
+    };
+    TopicOptions {
+        segment_bytes: 4096,
+        min_garbage_percent: 1,
+        compaction_keys_max: 100,
+        tombstone_ms: 5,
+        compact_trigger_bytes: 1 << 30,
+        keep: keep.iter().map(rule).collect(),
+        ..TopicOptions::default()
+    }
+}
+
+fn append_keyed(topic: &Topic, key: &str) {
+    let value = [7; 100];
+    let record = Record::new().key(key.as_bytes()).value(&value);
+    topic.append(&record, Durability::Default).unwrap();
+}
+
+#[test]
+fn rules_are_kept_and_compaction_heeds_them() {
+    let place = Place::new();
+    let log = place.open();
+    let options = eager(&[
+        ("", Keep::Last(2)),
+        ("name/", Keep::All),
+        ("meter/", Keep::For(u64::MAX)),
+        ("noise/", Keep::Nothing),
+    ]);
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    let found = topic.options().unwrap();
+    assert_eq!(found.keep, options.keep);
+    assert_eq!(found.tombstone_ms, 5);
+    for _ in 0..100 {
+        append_keyed(&topic, "name/a");
+        append_keyed(&topic, "noise/a");
+        append_keyed(&topic, "other");
+    }
+    let report = topic.compact().unwrap();
+    assert!(report.records_removed > 150, "{report:?}");
+    assert_eq!(report.keys_peak, 1);
+    let stats = topic.stats().unwrap();
+    assert_eq!(stats.compacted_records, report.records_removed);
+    assert_eq!(stats.rewritten_bytes, report.bytes_written);
+    assert_eq!(stats.compactions, 1);
+    topic.configure(&eager(&[])).unwrap();
+    assert_eq!(topic.options().unwrap().keep, []);
+    let wrong = eager(&[("a", Keep::Last(0))]);
+    assert_eq!(
+        topic.configure(&wrong).unwrap_err().status(),
+        Status::INVALID
+    );
+}
+
+#[test]
+fn a_compaction_can_be_decided_record_by_record() {
+    let place = Place::new();
+    let log = place.open();
+    let topic = log.topic("t", Create::New, &eager(&[])).unwrap();
+    for number in 0..200 {
+        append_keyed(&topic, &format!("k{}", number % 4));
+    }
+    let mut compaction = topic.compaction(0).unwrap();
+    let end = compaction.end_offset().unwrap();
+    let mut offsets = Vec::new();
+    while let Some(records) = compaction.read(7).unwrap() {
+        assert!((1..=7).contains(&records.len()));
+        offsets.extend(records.iter().map(|record| record.offset()));
+    }
+    assert_eq!(offsets, (0..end).collect::<Vec<_>>());
+    compaction.rewind().unwrap();
+    assert!(compaction.read(1).unwrap().is_some());
+    compaction.keep_from(b"k1", end).unwrap();
+    compaction.drop_record(0).unwrap();
+    let report = compaction.commit().unwrap();
+    assert_eq!(report.records_removed, end / 4 + 1);
+    assert_eq!(compaction.commit().unwrap_err().status(), Status::CLOSED);
+    compaction.close().unwrap();
+    compaction.close().unwrap();
+    drop(topic.compaction(0).unwrap());
+    assert_eq!(topic.compaction(1).err().unwrap().status(), Status::INVALID);
+    // It keeps its log alive.
+    let mut late = topic.compaction(0).unwrap();
+    drop((topic, log));
+    late.drop_record(5).unwrap();
+}
+
 #[test]
 fn damage_is_reported_with_its_place() {
     let place = Place::new();

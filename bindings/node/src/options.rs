@@ -85,6 +85,7 @@ impl TopicChoices {
             max_bytes: whole(&self.max_bytes)?,
             max_age_ms: whole(&self.max_age_ms)?,
             max_records: whole(&self.max_records)?,
+            ..TopicOptions::default()
         })
     }
 

@@ -3,8 +3,8 @@
 
 use edgelog_core::sys::faulty::{FaultySys, FullRules, Repeat};
 use edgelog_core::{
-    Create, Direction, Durability, Error, Header, Kind, Log, LogOptions, Mode, OnDamage, Reader,
-    ReaderControl, Record, Topic, TopicOptions, WhenFull,
+    Create, Direction, Durability, Error, Header, Keep, KeepRule, Kind, Log, LogOptions, Mode,
+    OnDamage, Reader, ReaderControl, Record, RecordView, Topic, TopicOptions, WhenFull,
 };
 use edgelog_fuzz::{corpus, probe, Rng};
 use std::collections::BTreeMap;
@@ -48,8 +48,28 @@ fn topic_options(rng: &mut Rng) -> TopicOptions {
             max_bytes: rng.odd_number(),
             max_age_ms: rng.odd_number(),
             max_records: rng.odd_number(),
+            compaction_keys_max: rng.odd_number() as u32,
+            min_garbage_percent: rng.odd_number() as u32,
+            tombstone_ms: rng.odd_number(),
+            compact_trigger_bytes: rng.odd_number(),
+            keep: vec![KeepRule::default(); rng.below(70)],
             ..TopicOptions::default()
         };
+    }
+    let kinds = [
+        Keep::Last(1),
+        Keep::Last(3),
+        Keep::For(5_000),
+        Keep::Nothing,
+    ];
+    let mut keep = Vec::new();
+    for prefix in [&b""[..], &[0], &[0, 0]] {
+        if rng.percent(30) {
+            keep.push(KeepRule {
+                prefix: prefix.to_vec(),
+                keep: *rng.pick(&kinds),
+            });
+        }
     }
     TopicOptions {
         partitions: rng.below(4) as u32,
@@ -63,8 +83,34 @@ fn topic_options(rng: &mut Rng) -> TopicOptions {
         max_bytes: *rng.pick(&[0, 20_000]),
         max_records: *rng.pick(&[0, 10]),
         max_age_ms: *rng.pick(&[0, 5_000]),
+        compaction_keys_max: *rng.pick(&[0, 2]),
+        min_garbage_percent: *rng.pick(&[0, 1]),
+        tombstone_ms: *rng.pick(&[0, 1]),
+        compact_trigger_bytes: *rng.pick(&[0, 1_024]),
+        keep,
         ..TopicOptions::default()
     }
+}
+
+/// A compaction that is decided at random.
+fn decide(rng: &mut Rng, topic: &Topic) -> edgelog_core::Result<()> {
+    let mut compaction = topic.compaction(rng.below(3) as u32)?;
+    let end_offset = compaction.end_offset();
+    for _ in 0..rng.below(10) {
+        match rng.below(4) {
+            0 => compaction.rewind()?,
+            1 => compaction.drop_record(rng.odd_number())?,
+            2 => compaction.keep_from(&rng.bytes(1), rng.odd_number())?,
+            _ => {
+                let within = |view: RecordView<'_>| assert!(view.offset < end_offset);
+                compaction.read_with(1 + rng.below(20), within)?;
+            }
+        }
+    }
+    if rng.percent(70) {
+        compaction.commit()?;
+    }
+    Ok(())
 }
 
 impl Held {
@@ -140,7 +186,9 @@ impl Held {
             return;
         };
         let topic = &self.topics[at];
-        let done = match rng.below(8) {
+        let done = match rng.below(10) {
+            7 => topic.compact().map(drop),
+            8 => decide(rng, topic),
             0 => topic.flush(),
             1 => topic.sync(),
             2 => topic.retain(),

@@ -214,7 +214,7 @@ impl Kept {
     }
 }
 
-fn set_pointer(block: &mut Block, at: usize, pointer: *const c_void) {
+pub fn set_pointer(block: &mut Block, at: usize, pointer: *const c_void) {
     block.set_u64(at, 0);
     block.set(at, &(pointer as usize).to_ne_bytes());
 }

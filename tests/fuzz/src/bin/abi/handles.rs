@@ -14,6 +14,7 @@ pub enum Kind {
     Log,
     Topic,
     Reader,
+    Compaction,
     Report,
     Names,
 }

@@ -8,6 +8,7 @@ mod handles;
 mod header;
 mod judge;
 mod memory;
+mod on_compaction;
 mod on_log;
 mod on_reader;
 mod on_topic;
@@ -58,7 +59,7 @@ fn main() {
                 2 if !fuzz.handles.has(Kind::Reader) => fuzz.reader_open(),
                 _ => {}
             }
-            match fuzz.rng.below(20) {
+            match fuzz.rng.below(22) {
                 0 => fuzz.open(),
                 1..=3 => fuzz.on_log(),
                 4 | 5 => fuzz.topic_open(),
@@ -69,6 +70,7 @@ fn main() {
                 13..=15 => fuzz.read(),
                 16 | 17 => fuzz.on_reader(),
                 18 => fuzz.on_lists(),
+                19 | 20 => fuzz.on_compaction(),
                 _ => fuzz.others(),
             }
         }

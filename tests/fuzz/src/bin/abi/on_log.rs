@@ -148,6 +148,7 @@ impl Fuzz<'_> {
             Kind::Log => "edgelog_close",
             Kind::Topic => "edgelog_topic_close",
             Kind::Reader => "edgelog_reader_close",
+            Kind::Compaction => "edgelog_compaction_close",
             Kind::Report => "edgelog_report_close",
             Kind::Names => "edgelog_names_close",
         };
@@ -167,6 +168,7 @@ impl Fuzz<'_> {
                 Kind::Log => edgelog_close(at.cast(), e),
                 Kind::Topic => edgelog_topic_close(at.cast(), e),
                 Kind::Reader => edgelog::reader::edgelog_reader_close(at.cast(), e),
+                Kind::Compaction => edgelog::compaction::edgelog_compaction_close(at.cast(), e),
                 Kind::Report => edgelog_report_close(at.cast(), e),
                 Kind::Names => edgelog_names_close(at.cast(), e),
             }

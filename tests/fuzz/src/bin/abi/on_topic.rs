@@ -1,10 +1,11 @@
 //! Calls on a topic.
 
-use crate::contents::{choice, Kept};
+use crate::contents::{choice, set_pointer, Kept};
 use crate::handles::Kind;
 use crate::judge::Call;
 use crate::memory::Block;
 use crate::Fuzz;
+use edgelog::keep::*;
 use edgelog::options::*;
 use edgelog::record::*;
 use edgelog::stats::*;
@@ -13,8 +14,48 @@ use edgelog::topic::*;
 use edgelog_fuzz::Rng;
 use std::mem::offset_of;
 
+/// Rules of compaction, right or wrong.
+fn rules(rng: &mut Rng, kept: &mut Kept) -> Vec<edgelog_keep_rule> {
+    let count = rng.below(4);
+    let rule = |number: usize| {
+        let keep = choice(rng, 4, &mut kept.wrong);
+        let mut value = match keep {
+            EDGELOG_KEEP_LAST => 1 + rng.below(3) as u64,
+            EDGELOG_KEEP_FOR => rng.odd_number(),
+            _ => 0,
+        };
+        if rng.percent(1) {
+            value = rng.odd_number();
+            kept.wrong |= match keep {
+                EDGELOG_KEEP_LAST => !(1..=u64::from(EDGELOG_KEEP_LAST_MAX)).contains(&value),
+                EDGELOG_KEEP_FOR => false,
+                _ => value != 0,
+            };
+        }
+        let mut reserved = 0;
+        if rng.percent(1) {
+            reserved = 1;
+            kept.wrong = true;
+        }
+        // Keys are four bytes, of which the last one tells.
+        let prefix = [0, 0, 0, number as u8];
+        let prefix = match number {
+            0 => Vec::new(),
+            3 => vec![b'p'; 255],
+            _ => prefix.to_vec(),
+        };
+        edgelog_keep_rule {
+            prefix: kept.bytes(rng, prefix),
+            keep,
+            reserved,
+            value,
+        }
+    };
+    (0..count).map(rule).collect()
+}
+
 /// A topic's options; the block knows whether they are wrong.
-fn options(rng: &mut Rng) -> Block {
+fn options(rng: &mut Rng, kept: &mut Kept, rules: &[edgelog_keep_rule]) -> Block {
     let mut wrong = false;
     let mut block = Block::input(rng, size_of::<edgelog_topic_options>());
     for (offset, values) in [
@@ -34,6 +75,11 @@ fn options(rng: &mut Rng) -> Block {
         (offset_of!(edgelog_topic_options, max_bytes), 20_000),
         (offset_of!(edgelog_topic_options, max_age_ms), 1),
         (offset_of!(edgelog_topic_options, max_records), 10),
+        (offset_of!(edgelog_topic_options, tombstone_ms), 1),
+        (
+            offset_of!(edgelog_topic_options, compact_trigger_bytes),
+            1_024,
+        ),
     ];
     for (offset, usual) in numbers {
         match rng.below(10) {
@@ -42,6 +88,28 @@ fn options(rng: &mut Rng) -> Block {
             _ => block.set_u64(offset, rng.odd_number()),
         }
     }
+    let mut count = rules.len() as u32;
+    let mut at = rules.as_ptr().cast();
+    if rng.percent(1) {
+        // Refused for their number or place, whatever is there.
+        (at, count) = match rng.below(3) {
+            0 => (std::ptr::null(), 1),
+            1 => (std::ptr::without_provenance(4097), 1),
+            _ => (at, *rng.pick(&[65, 1 << 31, u32::MAX])),
+        };
+        wrong = true;
+    }
+    set_pointer(&mut block, offset_of!(edgelog_topic_options, keep), at);
+    block.set_u32(offset_of!(edgelog_topic_options, keep_count), count);
+    block.set_u32(
+        offset_of!(edgelog_topic_options, compaction_keys_max),
+        rng.below(4) as u32,
+    );
+    block.set_u32(
+        offset_of!(edgelog_topic_options, min_garbage_percent),
+        rng.below(101) as u32,
+    );
+    wrong |= kept.wrong;
     if rng.percent(5) {
         for offset in [
             offset_of!(edgelog_topic_options, partitions),
@@ -59,9 +127,11 @@ fn options(rng: &mut Rng) -> Block {
 impl Fuzz<'_> {
     pub fn topic_open(&mut self) {
         let log = self.handles.pick(&mut self.rng, Kind::Log);
-        let mut options = options(&mut self.rng);
-        let mut place = Block::number(&mut self.rng);
         let mut kept = Kept::default();
+        let rules = rules(&mut self.rng, &mut kept);
+        let mut options = options(&mut self.rng, &mut kept, &rules);
+        kept.wrong = false;
+        let mut place = Block::number(&mut self.rng);
         let (name, size) = kept.name(&mut self.rng);
         let call = Call::new("edgelog_topic_open", log)
             .wrong_if(options.wrong && !options.is_null())
@@ -151,7 +221,9 @@ impl Fuzz<'_> {
                 self.call(call, |e| unsafe { edgelog_topic_retain(at, e) });
             }
             3 => {
-                let mut options = options(&mut self.rng);
+                let mut kept = Kept::default();
+                let rules = rules(&mut self.rng, &mut kept);
+                let mut options = options(&mut self.rng, &mut kept, &rules);
                 // It does not look at create, but at the rest.
                 options.set_u32(offset_of!(edgelog_topic_options, create), 0);
                 let mut call = Call::new("edgelog_topic_configure", topic);

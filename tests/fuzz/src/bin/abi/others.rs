@@ -122,7 +122,13 @@ impl Fuzz<'_> {
 
     fn initialise(&mut self) {
         let which = self.rng.below(5);
-        let first = [312, 72, 32, 64, 56][which];
+        let first = [
+            size_of::<edgelog_error>(),
+            size_of::<edgelog_record>(),
+            size_of::<edgelog_options>(),
+            size_of::<edgelog_topic_options>(),
+            size_of::<edgelog_reader_options>(),
+        ][which];
         let mut block = Block::sized(&mut self.rng, first);
         let said = block.half(0);
         let at = block.at::<u8>();
