@@ -73,6 +73,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
                 let goes_on = matches!(done, Ok(Some(_)));
                 match done {
                     Ok(due) => sooner(due),
+                    Err(error) if error.kind() == Kind::Deleted => {}
                     Err(error) => {
                         sooner(Some(RETRY_MS));
                         first_error = first_error.or(Some(error));
@@ -93,7 +94,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
                 Err(error) => Err(error),
             };
             sooner(Some(AGE_LOOK_MS));
-            if let Err(error) = retained {
+            if let Some(error) = retained.err().filter(|e| e.kind() != Kind::Deleted) {
                 first_error = first_error.or(Some(error));
             }
         }

@@ -67,3 +67,27 @@ fn readers_go_on_forwards_and_backwards() {
         }
     }
 }
+
+#[test]
+fn maintenance_of_a_topic_that_another_process_deleted_is_no_trouble() {
+    let sys = FaultySys::new();
+    let shared = LogOptions {
+        maintenance: Maintenance::Manual,
+        ..LogOptions::default()
+    };
+    let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
+    let (a, b) = (open(), open());
+    let rules = TopicOptions {
+        max_age_ms: 1_000,
+        ..eager(vec![rule("", Keep::Last(1))])
+    };
+    let topic = a.topic("t", Create::New, &rules).unwrap();
+    for _ in 0..100 {
+        append(&topic, "k", Some(&"v".repeat(100)));
+    }
+    sys.advance_ms(100_000);
+    b.delete_topic("t").unwrap();
+    for _ in 0..10 {
+        a.maintain(0).unwrap();
+    }
+}
