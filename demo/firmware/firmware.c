@@ -13,7 +13,7 @@ struct sample {
   uint32_t missed; /* samples before this one for which there was no room */
 };
 
-/* Nobody else writes: without a thread, a shared log would buffer nothing. */
+/* Nobody else writes this log, so what is buffered really waits. Others may read it. */
 static const edgelog_options log_options = {
     .struct_size = sizeof(edgelog_options),
     .mode = EDGELOG_MODE_EXCLUSIVE,

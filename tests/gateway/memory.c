@@ -87,6 +87,9 @@ static struct mallinfo2 heap(void) { return mallinfo2(); }
 static size_t taken(struct mallinfo2 heap) { return heap.arena + heap.hblkhd; }
 static size_t in_use(struct mallinfo2 heap) { return heap.uordblks + heap.hblkhd; }
 
+/* A heap that got smaller did not grow. */
+static size_t growth(size_t before, size_t after) { return after > before ? after - before : 0; }
+
 /* From now on nothing is given back to the system, so in the end the most is seen. */
 static void keep_all(void) {
   if (mallopt(M_TRIM_THRESHOLD, 1 << 30) != 1 || mallopt(M_MMAP_THRESHOLD, 1 << 19) != 1) exit(1);
@@ -122,10 +125,11 @@ static void measure(const char *what, const char *path) {
   }
   after = heap();
   if (strcmp(what, "topics") == 0)
-    printf("%s %zu %zu\n", what, (taken(after) - taken(before)) / MORE_TOPICS,
-           (in_use(after) - in_use(before)) / MORE_TOPICS);
+    printf("%s %zu %zu\n", what, growth(taken(before), taken(after)) / MORE_TOPICS,
+           growth(in_use(before), in_use(after)) / MORE_TOPICS);
   else
-    printf("%s %zu %zu\n", what, taken(after) - taken(before), in_use(after) - in_use(before));
+    printf("%s %zu %zu\n", what, growth(taken(before), taken(after)),
+           growth(in_use(before), in_use(after)));
   close_log();
 }
 
