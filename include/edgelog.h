@@ -1079,8 +1079,8 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
 /**
  * A compaction of one partition that the application decides.
  *
- * Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and goes
- * on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
+ * Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and
+ * goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
  * everything that it has shown. It holds up nobody before its commit.
  */
 typedef struct edgelog_compaction edgelog_compaction;
@@ -1169,9 +1169,9 @@ edgelog_status edgelog_compaction_end_offset(const edgelog_compaction *compactio
  * records has room for capacity of them, each record_size bytes, which is sizeof(edgelog_record);
  * the array needs no preparation. Answers EDGELOG_OK with at least one record and how many in
  * *count, or EDGELOG_END with *count as it was. Less than capacity does not mean the end. Errors:
- * EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO; then the array's contents mean
- * nothing. Threads: one. Keys, values and headers live until the next read, rewind, commit or close
- * of the compaction. Since 0.1.
+ * EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO; then the array's contents
+ * mean nothing. Threads: one. Keys, values and headers live until the next read, rewind, commit
+ * or close of the compaction. Since 0.1.
  */
 edgelog_status edgelog_compaction_read(edgelog_compaction *compaction,
                                        edgelog_record *records,

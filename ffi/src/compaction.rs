@@ -137,8 +137,8 @@ unsafe fn give_report(report: *mut edgelog_compaction_report, done: &core::Compa
 
 /// A compaction of one partition that the application decides.
 ///
-/// Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and goes
-/// on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
+/// Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and
+/// goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
 /// everything that it has shown. It holds up nobody before its commit.
 pub struct edgelog_compaction {
     shell: Shell<Deciding>,
@@ -269,9 +269,9 @@ pub unsafe extern "C" fn edgelog_compaction_end_offset(
 /// records has room for capacity of them, each record_size bytes, which is sizeof(edgelog_record);
 /// the array needs no preparation. Answers EDGELOG_OK with at least one record and how many in
 /// *count, or EDGELOG_END with *count as it was. Less than capacity does not mean the end. Errors:
-/// EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO; then the array's contents mean
-/// nothing. Threads: one. Keys, values and headers live until the next read, rewind, commit or close
-/// of the compaction. Since 0.1.
+/// EDGELOG_CLOSED also after the commit, EDGELOG_DELETED, EDGELOG_IO; then the array's contents
+/// mean nothing. Threads: one. Keys, values and headers live until the next read, rewind, commit
+/// or close of the compaction. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_compaction_read(
     compaction: *mut edgelog_compaction,

@@ -172,7 +172,8 @@ impl Partition {
     /// then nothing was changed. `forgets`: old tombstones are left out of it.
     pub(crate) fn replace(&self, old: &[Sealed], new: &Rewritten, forgets: bool) -> Result<bool> {
         if forgets {
-            // A tombstone is left out: what it deleted was removed before, and must not come back after a power cut.
+            // A tombstone is left out: what it deleted was removed before, and must not come back
+            // after a power cut.
             self.topic.sync_dir(&self.context)?;
         }
         let answer = self.swap(old, Some(new));

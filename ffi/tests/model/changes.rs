@@ -276,7 +276,7 @@ impl Run {
         let only_last = stats.segments <= u64::from(stats.partitions);
         let drops = options.when_full == EDGELOG_WHEN_FULL_DROP_OLDEST;
         let fits = !drops || options.max_bytes == 0 || stats.bytes <= options.max_bytes;
-        assert!(fits || only_last, "{stats:?}, {}", shown(&options));
+        assert!(fits || only_last, "{stats:?}, {:?}", shown(&options));
     }
 
     pub fn maintain(&mut self) {

@@ -261,7 +261,23 @@ impl Run {
     }
 }
 
-/// A configuration in a form that can be compared.
-pub fn shown(options: &edgelog_topic_options) -> String {
-    format!("{options:?}")
+/// A configuration in a form that can be compared, without its rules, which lie elsewhere.
+pub fn shown(options: &edgelog_topic_options) -> Vec<u64> {
+    vec![
+        options.partitions.into(),
+        options.durability.into(),
+        options.when_full.into(),
+        options.linger_ms.into(),
+        options.sync_interval_ms.into(),
+        options.buffer_bytes.into(),
+        options.segment_bytes,
+        options.max_bytes,
+        options.max_age_ms,
+        options.max_records,
+        options.compaction_keys_max.into(),
+        options.min_garbage_percent.into(),
+        options.tombstone_ms,
+        options.compact_trigger_bytes,
+        options.keep_count.into(),
+    ]
 }
