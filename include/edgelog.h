@@ -1080,8 +1080,8 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
  * A compaction of one partition that the application decides.
  *
  * Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and
- * goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
- * everything that it has shown. It holds up nobody before its commit.
+ * goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close,
+ * with everything that it has shown. It holds up nobody before its commit.
  */
 typedef struct edgelog_compaction edgelog_compaction;
 

@@ -138,8 +138,8 @@ unsafe fn give_report(report: *mut edgelog_compaction_report, done: &core::Compa
 /// A compaction of one partition that the application decides.
 ///
 /// Threads: one at a time; all else answers EDGELOG_MISUSE. May outlive its topic's handle, and
-/// goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close, with
-/// everything that it has shown. It holds up nobody before its commit.
+/// goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by edgelog_compaction_close,
+/// with everything that it has shown. It holds up nobody before its commit.
 pub struct edgelog_compaction {
     shell: Shell<Deciding>,
 }

@@ -305,5 +305,17 @@ fn assert_resolved(asked: &edgelog_topic_options, now: &edgelog_topic_options) {
     if expected.buffer_bytes == 0 {
         expected.buffer_bytes = 65_536;
     }
+    if expected.compaction_keys_max == 0 {
+        expected.compaction_keys_max = 1_000;
+    }
+    if expected.min_garbage_percent == 0 {
+        expected.min_garbage_percent = 50;
+    }
+    if expected.tombstone_ms == 0 {
+        expected.tombstone_ms = 86_400_000;
+    }
+    if expected.compact_trigger_bytes == 0 {
+        expected.compact_trigger_bytes = expected.segment_bytes.max(65_536);
+    }
     assert_eq!(shown(&expected), shown(now));
 }
