@@ -148,7 +148,8 @@ impl Log {
         let create = options.create != Create::Never && options.mode != Mode::ReadOnly;
         let sys = RealSys::open(path, create).map_err(|e| {
             let missing = e.kind() == std::io::ErrorKind::NotFound;
-            let error = Error::io(format!("the log '{}' cannot be opened", path.display()), e);
+            let path = path.to_string_lossy();
+            let error = Error::io(format!("the log '{path}' cannot be opened"), e);
             if missing {
                 error.with_kind(Kind::NotFound)
             } else {

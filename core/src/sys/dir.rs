@@ -73,7 +73,7 @@ fn open_at(at: RawFd, path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
 }
 
 /// Reads a small file of the system's: what fits of it.
-pub(super) fn read_small<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+pub(in crate::sys) fn read_small<'a>(path: &str, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let file = open_at(libc::AT_FDCWD, &c_path(path)?, libc::O_RDONLY)?;
     let count = File::from(file).read_at(buffer, 0)?;
     Ok(buffer.get(..count).unwrap_or(&[]))

@@ -1,12 +1,15 @@
 //! Who holds a lock, and whether that process still runs.
 
 use crate::sys::clock;
+use crate::sys::dir::read_small;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The longest text that tells a holder.
 pub(super) const HOLDER_BYTES_MAX: usize = 128;
+/// More than /proc says of a process in one line.
+const STAT_BYTES_MAX: usize = 1024;
 
 /// A process that holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,13 +120,15 @@ struct Process {
 fn process(pid: u32) -> Option<Process> {
     // The first thread's entry, which tells the same: of the process's own, qemu-user makes up
     // one for itself that disagrees with what others see.
-    let text = std::fs::read(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
-    parse_stat(&String::from_utf8_lossy(&text))
+    let mut buffer = [0; STAT_BYTES_MAX];
+    let text = read_small(&format!("/proc/{pid}/task/{pid}/stat"), &mut buffer).ok()?;
+    parse_stat(&String::from_utf8_lossy(text))
 }
 
 fn parse_stat(text: &str) -> Option<Process> {
     // The command's name, in parentheses, may itself contain spaces and parentheses.
-    let (_, fields) = text.rsplit_once(')')?;
+    let name_end = text.bytes().rposition(|byte| byte == b')')?;
+    let fields = text.get(name_end.checked_add(1)?..)?;
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?;
     let threads: u64 = fields.nth(16)?.parse().ok()?;

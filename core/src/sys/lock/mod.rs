@@ -153,9 +153,8 @@ fn acquire_from(
             return Ok(lock);
         }
     }
-    Err(LockError::Io(io::Error::other(
-        "the lock file is replaced again and again",
-    )))
+    // It is replaced again and again.
+    Err(LockError::Io(io::Error::from_raw_os_error(libc::ESTALE)))
 }
 
 /// Locks by the first rung that holds.
