@@ -14,9 +14,9 @@ use crate::limits::PARTITIONS_MAX;
 use crate::names;
 use crate::options::{LogOptions, Mode};
 use crate::sys::backoff::Backoff;
+use crate::sys::mutex::{Mutex, MutexGuard};
 use crate::sys::wake::{self, Deadline};
 use crate::sys::{Hold, Lock, LockError, Region, Sys};
-use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::time::Duration;
 

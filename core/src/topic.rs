@@ -15,8 +15,8 @@ use crate::partition::{Appended, Partition, Room};
 use crate::reader::Reader;
 use crate::record::{partition_of, Position, Record};
 use crate::stats::{PartitionStats, TopicStats};
+use crate::sys::mutex::Mutex;
 use crate::sys::wake::Waiters;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ use crate::names::SegmentName;
 use crate::options::Mode;
 use crate::segment::writer::Extent;
 use crate::segment::Writer;
+use crate::sys::mutex::{Condvar, Mutex};
 use crate::sys::OpenHow;
-use parking_lot::{Condvar, Mutex};
 
 /// Who is syncing, and how far it got.
 pub(super) struct SyncGate {

@@ -10,8 +10,8 @@ use super::{Partition, State};
 use crate::error::Result;
 use crate::limits::{ASK_MS, KEEP_MS};
 use crate::segment::writer::Extent;
+use crate::sys::mutex::MutexGuard;
 use crate::sys::wake;
-use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 
 /// Whether the region is this log's, and since when what.

@@ -1,7 +1,7 @@
 //! A small cache of open files, so that a log with thousands of segments uses few descriptors.
 
 use super::{File, OpenHow, Sys};
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use std::io;
 use std::sync::Arc;
 

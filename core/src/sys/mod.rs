@@ -16,6 +16,7 @@ pub mod faulty;
 mod files;
 pub mod fork;
 mod lock;
+pub(crate) mod mutex;
 mod random;
 pub mod real;
 pub(crate) mod wake;

@@ -6,7 +6,7 @@ use super::watch::{Inotify, Spares};
 use super::{
     clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch,
 };
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;

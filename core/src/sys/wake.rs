@@ -3,7 +3,7 @@
 use super::Watch;
 use crate::error::Result;
 use crate::limits::{POLL_MS, WATCH_MS};
-use parking_lot::{Condvar, Mutex};
+use crate::sys::mutex::{Condvar, Mutex};
 use std::sync::atomic::{fence, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ impl Waiters {
         if *turn == before {
             match deadline.0 {
                 Some(at) => {
-                    let _ = self.wake.wait_until(&mut turn, at);
+                    self.wake.wait_until(&mut turn, at);
                 }
                 None => self.wake.wait(&mut turn),
             }
@@ -204,7 +204,7 @@ impl Signal {
                     return true;
                 }
                 Some(at) => {
-                    let _ = self.changed.wait_until(&mut due, at);
+                    self.changed.wait_until(&mut due, at);
                 }
             }
         }

@@ -7,7 +7,7 @@
 use super::dir::{above_standard, retry, Dir};
 use super::fork::Kept;
 use super::Watch;
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};

@@ -32,13 +32,13 @@ pub use faults::{Counters, FullRules, Repeat};
 pub use history::Cut;
 pub use image::Image;
 
+use super::mutex::{Mutex, MutexGuard};
 use super::{File, Hold, Lock, LockError, OpenHow, Sys};
 use faults::Faults;
 use handles::{Handle, Locked};
 use history::{Change, History};
 use image::{os_error, ROOT};
 use locks::Locks;
-use parking_lot::{Mutex, MutexGuard};
 use state::State;
 use std::io;
 use std::sync::Arc;

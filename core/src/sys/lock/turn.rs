@@ -1,7 +1,7 @@
 //! One turn for all regions: for the ways of locking that know no ranges.
 
 use crate::sys::clock;
-use parking_lot::Mutex;
+use crate::sys::mutex::Mutex;
 use std::io;
 
 /// How long regions of one holder may join a turn under way.
