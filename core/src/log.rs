@@ -16,13 +16,13 @@ use crate::report::{Damage, Report};
 use crate::stats::LogStats;
 use crate::sys::mutex::Mutex;
 use crate::sys::real::RealSys;
+use crate::sys::thread::Thread;
 use crate::sys::Sys;
 use crate::topic::Topic;
 use crate::topics::Topics;
 use crate::verify;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// What an open log holds.
 pub(crate) struct Inner {
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
 
 /// What the first close ends.
 struct Open {
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl Inner {
@@ -76,8 +76,8 @@ impl Inner {
         self.context.signal.stop();
         if let Some(thread) = open.thread {
             // The last handle may go on the thread itself.
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
+            if !thread.is_current() {
+                thread.join();
             }
         }
         self.context.set_closed();

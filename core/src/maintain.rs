@@ -3,8 +3,8 @@
 
 use crate::error::{Kind, Result};
 use crate::log::Inner;
+use crate::sys::thread::Thread;
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
 
 /// Milliseconds between two looks for aged records.
 const AGE_LOOK_MS: u64 = 60_000;
@@ -12,21 +12,18 @@ const AGE_LOOK_MS: u64 = 60_000;
 const RETRY_MS: u64 = 1_000;
 
 /// Starts the thread. It does not keep the log alive.
-pub(crate) fn start(log: &Arc<Inner>) -> std::io::Result<JoinHandle<()>> {
+pub(crate) fn start(log: &Arc<Inner>) -> std::io::Result<Thread> {
     let context = log.context().clone();
     let log: Weak<Inner> = Arc::downgrade(log);
-    std::thread::Builder::new()
-        .name("edgelog".into())
-        .stack_size(64 * 1024)
-        .spawn(move || {
-            while context.signal.wait() {
-                let Some(log) = log.upgrade() else { return };
-                // Trouble is told to those who ask; the rest of the work has its time.
-                if let (Some(ms), _) = work(&log, None) {
-                    context.signal.due_in(ms);
-                }
+    Thread::start(move || {
+        while context.signal.wait() {
+            let Some(log) = log.upgrade() else { return };
+            // Trouble is told to those who ask; the rest of the work has its time.
+            if let (Some(ms), _) = work(&log, None) {
+                context.signal.due_in(ms);
             }
-        })
+        }
+    })
 }
 
 /// Does what is due, until the budget is spent; answers when the next work is due, in

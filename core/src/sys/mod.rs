@@ -19,6 +19,7 @@ mod lock;
 pub(crate) mod mutex;
 mod random;
 pub mod real;
+pub(crate) mod thread;
 pub(crate) mod wake;
 mod watch;
 
