@@ -35,7 +35,7 @@ pub(crate) fn encode(kind: Kind, body: &[u8]) -> Vec<u8> {
     block.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
     block.extend_from_slice(&(body.len() as u32).to_le_bytes());
     block.extend_from_slice(body);
-    let sum = crc32fast::hash(&block);
+    let sum = crate::crc::hash(&block);
     block.extend_from_slice(&sum.to_le_bytes());
     let once = block.clone();
     block.extend_from_slice(&once);
@@ -90,7 +90,7 @@ fn one(kind: Kind, bytes: &[u8]) -> One<'_> {
     })();
     match parts {
         Some((magic, version, body, sum, covered))
-            if magic == kind.magic() && crc32fast::hash(covered) == sum =>
+            if magic == kind.magic() && crate::crc::hash(covered) == sum =>
         {
             if version == FORMAT_VERSION {
                 One::Body(body)
@@ -154,7 +154,7 @@ mod tests {
         bytes[8] = 2;
         bytes[half + 8] = 2;
         for start in [0, half] {
-            let sum = crc32fast::hash(&bytes[start..start + half - 4]);
+            let sum = crate::crc::hash(&bytes[start..start + half - 4]);
             bytes[start + half - 4..start + half].copy_from_slice(&sum.to_le_bytes());
         }
         assert_eq!(decode(Kind::Log, &bytes), Content::Newer(2));

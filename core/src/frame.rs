@@ -4,6 +4,7 @@
 //! byte in the file. Stale bytes of another file or another place never pass for a frame, and
 //! zeros never do. `FORMAT.md` has the layout.
 
+use crate::crc;
 use crate::limits::FRAME_BYTES_MAX;
 use crate::record::{self, Decoded, RecordView};
 use crate::varint::{self, Input};
@@ -64,15 +65,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(topic_uid: u64, partition: u32, base: u64, generation: u32) -> Place {
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&topic_uid.to_le_bytes());
-        hasher.update(&partition.to_le_bytes());
-        hasher.update(&base.to_le_bytes());
-        hasher.update(&generation.to_le_bytes());
-        Place {
-            seed: hasher.finalize(),
-            base,
-        }
+        let seed = crc::hash(&topic_uid.to_le_bytes());
+        let seed = crc::resume(seed, &partition.to_le_bytes());
+        let seed = crc::resume(seed, &base.to_le_bytes());
+        let seed = crc::resume(seed, &generation.to_le_bytes());
+        Place { seed, base }
     }
 
     /// The checksum of bytes at a position: CRC-32 that starts from the segment's seed and the
@@ -80,9 +77,7 @@ impl Place {
     #[inline]
     fn sum(&self, position: u64, bytes: &[u8]) -> u32 {
         let start = self.seed ^ (position as u32) ^ ((position >> 32) as u32).rotate_left(16);
-        let mut hasher = crc32fast::Hasher::new_with_initial(start);
-        hasher.update(bytes);
-        hasher.finalize()
+        crc::resume(start, bytes)
     }
 }
 

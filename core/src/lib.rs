@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `log`, `load`, `topic`, `partition` | the log, opening it, its topics, their partitions |
 //! | `segment` | one file of a partition |
-//! | `record`, `frame`, `block`, `describe`, `varint` | bytes, without I/O |
+//! | `record`, `frame`, `block`, `describe`, `varint`, `crc` | bytes, without I/O |
 //! | `reader` | reading and waiting |
 //! | `retention`, `removal`, `maintain`, `verify` | what goes, what is due, what is damaged |
 //! | `meta`, `names` | the small files, and what files are called |
@@ -20,6 +20,7 @@
 mod block;
 mod compact;
 mod context;
+mod crc;
 mod describe;
 mod error;
 mod frame;

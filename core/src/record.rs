@@ -120,7 +120,7 @@ pub fn entity_key(kind: u8, entity: u64) -> Result<[u8; 8]> {
 
 /// The partition of a key: CRC-32 of the key modulo the number of partitions.
 pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
-    crc32fast::hash(key).checked_rem(partitions).unwrap_or(0)
+    crate::crc::hash(key).checked_rem(partitions).unwrap_or(0)
 }
 
 const HAS_KEY: u8 = 1;

@@ -77,7 +77,7 @@ impl Keys {
 
     /// The key, if it is known. Keys out of the range of this pass never are.
     pub(crate) fn find(&self, key: &[u8]) -> Option<KeyId> {
-        self.find_hashed(key, crc32fast::hash(key))
+        self.find_hashed(key, crate::crc::hash(key))
     }
 
     fn find_hashed(&self, key: &[u8], hash: u32) -> Option<KeyId> {
@@ -103,7 +103,7 @@ impl Keys {
 
     /// A record of a key of which the newest `count` are kept.
     pub(crate) fn note(&mut self, key: &[u8], offset: u64, is_tombstone: bool, count: u32) {
-        let hash = crc32fast::hash(key);
+        let hash = crate::crc::hash(key);
         if !self.range.contains(&hash) {
             return;
         }
@@ -132,7 +132,7 @@ impl Keys {
     /// Says from which offset on a key is kept; false when there are too many keys, and then it is
     /// not one of them.
     pub(crate) fn set(&mut self, key: &[u8], offset: u64) -> bool {
-        let hash = crc32fast::hash(key);
+        let hash = crate::crc::hash(key);
         let found = self.find_hashed(key, hash);
         let id = found.or_else(|| {
             let fits = self.has_room(key.len()) || self.known.is_empty();

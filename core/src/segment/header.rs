@@ -68,7 +68,7 @@ impl Header {
         out.push(self.topic.len() as u8);
         debug_assert_eq!(out.len(), FIXED_BYTES);
         out.extend_from_slice(self.topic.as_bytes());
-        let sum = crc32fast::hash(&out);
+        let sum = crate::crc::hash(&out);
         out.extend_from_slice(&sum.to_le_bytes());
         out
     }
@@ -96,7 +96,7 @@ impl Header {
         let name_bytes = input.byte()?;
         let topic = input.bytes(usize::from(name_bytes))?;
         let covered = bytes.get(..FIXED_BYTES.checked_add(usize::from(name_bytes))?)?;
-        if crc32fast::hash(covered) != input.u32()? {
+        if crate::crc::hash(covered) != input.u32()? {
             return None;
         }
         if version != FORMAT_VERSION || reserved != 0 {

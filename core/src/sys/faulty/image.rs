@@ -317,7 +317,7 @@ impl std::fmt::Debug for Image {
                     &format_args!(
                         "inode {first}, {} bytes, crc {:08x}",
                         bytes.len(),
-                        crc32fast::hash(bytes)
+                        crate::crc::hash(bytes)
                     ),
                 ),
             };
