@@ -7,12 +7,55 @@ use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::segment::header::ClockMark;
+use crate::sys::mutex::{Condvar, Mutex};
 use crate::sys::Sys;
 use crate::topic::Shared;
 use std::io::ErrorKind;
 
 /// Milliseconds until another look while somebody else compacts.
 const BUSY_LOOK_MS: u64 = 1_000;
+
+/// The steps of compactions, for those who wait for one.
+#[derive(Default)]
+pub(super) struct Steps {
+    state: Mutex<Step>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Step {
+    is_under_way: bool,
+    /// Counts those that ended; wraps.
+    ended: u32,
+}
+
+/// A step under way.
+struct Under<'a>(&'a Steps);
+
+impl Steps {
+    fn begin(&self) -> Under<'_> {
+        self.state.lock().is_under_way = true;
+        Under(self)
+    }
+
+    /// Waits for the end of the step under way, if there is one.
+    fn wait(&self) {
+        let mut step = self.state.lock();
+        let before = step.ended;
+        while step.is_under_way && step.ended == before {
+            self.ended.wait(&mut step);
+        }
+    }
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        let mut step = self.0.state.lock();
+        step.is_under_way = false;
+        step.ended = step.ended.wrapping_add(1);
+        self.0.ended.notify_all();
+    }
+}
 
 impl State {
     /// Bytes of sealed segments that no compaction has gone over.
@@ -142,7 +185,7 @@ impl Partition {
     }
 
     fn step(&self, job: &mut Job) -> Result<bool> {
-        let _step = self.step.lock();
+        let _step = self.steps.begin();
         let started_ms = self.context.sys.boot_ms();
         let done = job.step(self);
         job.took(self.context.sys.boot_ms().saturating_sub(started_ms));
@@ -160,11 +203,11 @@ impl Partition {
         add(&mut counters.rewritten_bytes, report.bytes_written);
     }
 
-    /// An append that outruns the compaction waits for its next step.
+    /// An append that outruns the compaction waits for the end of its step.
     pub(crate) fn wait_for_compaction(&self, options: &TopicOptions) {
         let twice = options.compact_trigger_bytes.saturating_mul(2);
         if !options.keep.is_empty() && self.state.lock().uncompacted_bytes() >= twice {
-            drop(self.step.lock());
+            self.steps.wait();
         }
     }
 

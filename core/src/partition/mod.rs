@@ -39,6 +39,7 @@ use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::mutex::Mutex;
 use crate::sys::Region;
 use crate::topic::Shared;
+use compact::Steps;
 use recover::Watermarks;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -187,8 +188,8 @@ pub(crate) struct Partition {
     sync: SyncGate,
     /// The compaction under way.
     compaction: Mutex<Option<Box<Job>>>,
-    /// Held for a step of one.
-    step: Mutex<()>,
+    /// Its steps.
+    steps: Steps,
 }
 
 impl Partition {
@@ -209,7 +210,7 @@ impl Partition {
             state: Mutex::new(state),
             sync,
             compaction: Mutex::new(None),
-            step: Mutex::new(()),
+            steps: Steps::default(),
         }
     }
 
