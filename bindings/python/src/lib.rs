@@ -4,11 +4,13 @@
 //! the engine, so that other threads run meanwhile.
 
 mod batch;
+mod compaction;
 mod convert;
 mod exit;
 mod failure;
 mod fast;
 mod interpreter;
+mod keep;
 mod log;
 mod options;
 mod position;
@@ -60,6 +62,10 @@ mod _edgelog {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::compaction::Compaction;
+    #[pymodule_export]
+    use crate::keep::{keep_all, keep_for, keep_last, keep_nothing, Keep};
+    #[pymodule_export]
     use crate::log::{open, Log};
     #[pymodule_export]
     use crate::options::TopicOptions;
@@ -72,7 +78,7 @@ mod _edgelog {
     #[pymodule_export]
     use crate::report::{Damage, Report};
     #[pymodule_export]
-    use crate::stats::{Gaps, LogStats, PartitionStats, TopicStats};
+    use crate::stats::{CompactionReport, Gaps, LogStats, PartitionStats, TopicStats};
     #[pymodule_export]
     use crate::topic::Topic;
     #[pymodule_export]

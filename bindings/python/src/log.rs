@@ -98,11 +98,14 @@ impl Log {
     /// Open a topic; options that are not given are the defaults, or what they were.
     ///
     /// With create False the topic has to be there, with "new" it must not be there. Limits: at 0
-    /// or None there is none. The number of partitions never changes.
+    /// or None there is none. The number of partitions never changes. keep says what compaction
+    /// keeps: a dict of prefixes of keys and what keep_all, keep_last, keep_for and keep_nothing
+    /// make; the longest prefix of a key counts.
     #[pyo3(signature = (
         name, *, partitions=None, durability=None, when_full=None, linger_ms=None,
         sync_interval_ms=None, buffer_bytes=None, segment_bytes=None, max_bytes=None,
-        max_age_ms=None, max_records=None, create=None
+        max_age_ms=None, max_records=None, keep=None, compaction_keys_max=None,
+        min_garbage_percent=None, tombstone_ms=None, compact_trigger_bytes=None, create=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn topic(
@@ -118,6 +121,11 @@ impl Log {
         max_bytes: Option<Number<u64>>,
         max_age_ms: Option<Number<u64>>,
         max_records: Option<Number<u64>>,
+        keep: Option<&Bound<'_, PyAny>>,
+        compaction_keys_max: Option<Number<u32>>,
+        min_garbage_percent: Option<Number<u32>>,
+        tombstone_ms: Option<Number<u64>>,
+        compact_trigger_bytes: Option<Number<u64>>,
         create: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Topic> {
         let py = this.py();
@@ -132,6 +140,11 @@ impl Log {
             max_bytes,
             max_age_ms,
             max_records,
+            keep,
+            compaction_keys_max,
+            min_garbage_percent,
+            tombstone_ms,
+            compact_trigger_bytes,
         };
         let partitions = partitions.map_or(0, |partitions| partitions.0);
         let mut options = Options {

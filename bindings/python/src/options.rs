@@ -7,10 +7,11 @@ use edgelog_abi::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString};
 
 use crate::convert::{timestamp_ms, word, Number};
 use crate::failure::invalid;
+use crate::keep::{self, Keep};
 
 /// Finds what a word stands for, or says which words there are.
 fn choose<T: Copy>(
@@ -138,34 +139,58 @@ pub fn start(object: Option<&Bound<'_, PyAny>>) -> PyResult<Start> {
 }
 
 /// The options of a topic, as they are in force.
-#[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
+#[pyclass(frozen, eq, hash, module = "edgelog")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct TopicOptions {
     /// The number of partitions.
+    #[pyo3(get)]
     partitions: u32,
     /// What an append has done when it returns: "buffered", "written" or "synced".
+    #[pyo3(get)]
     durability: &'static str,
     /// What to do at the limit: "drop_oldest" or "reject".
+    #[pyo3(get)]
     when_full: &'static str,
     /// How long buffered records may stay in this process.
+    #[pyo3(get)]
     linger_ms: u32,
     /// How long written records may stay off the medium; 0: nothing is synced by itself.
+    #[pyo3(get)]
     sync_interval_ms: u32,
     /// The size of the append buffer.
+    #[pyo3(get)]
     buffer_bytes: u32,
     /// The size of a segment.
+    #[pyo3(get)]
     segment_bytes: u64,
     /// The most bytes of all files; 0: no limit.
+    #[pyo3(get)]
     max_bytes: u64,
     /// The greatest age of a record; 0: no limit.
+    #[pyo3(get)]
     max_age_ms: u64,
     /// The most records; 0: no limit.
+    #[pyo3(get)]
     max_records: u64,
+    keep: Vec<(Vec<u8>, Keep)>,
+    /// How many keys a compaction knows at once.
+    #[pyo3(get)]
+    compaction_keys_max: u32,
+    /// How much of a segment must be garbage before compaction writes it anew, in percent.
+    #[pyo3(get)]
+    min_garbage_percent: u32,
+    /// How long compaction keeps a tombstone.
+    #[pyo3(get)]
+    tombstone_ms: u64,
+    /// After how many sealed bytes a compaction is due.
+    #[pyo3(get)]
+    compact_trigger_bytes: u64,
 }
 
 impl TopicOptions {
-    pub fn of(options: &Options) -> TopicOptions {
+    pub fn of(options: Options) -> TopicOptions {
         let word = |value| DURABILITIES.iter().find(|(_, choice)| *choice == value);
+        let rules = options.keep.into_iter();
         TopicOptions {
             partitions: options.partitions,
             durability: word(options.durability).map_or("written", |(word, _)| word),
@@ -180,17 +205,36 @@ impl TopicOptions {
             max_bytes: options.max_bytes,
             max_age_ms: options.max_age_ms,
             max_records: options.max_records,
+            keep: rules
+                .map(|rule| (rule.prefix, Keep::of(rule.keep)))
+                .collect(),
+            compaction_keys_max: options.compaction_keys_max,
+            min_garbage_percent: options.min_garbage_percent,
+            tombstone_ms: options.tombstone_ms,
+            compact_trigger_bytes: options.compact_trigger_bytes,
         }
     }
 }
 
 #[pymethods]
 impl TopicOptions {
-    fn __repr__(&self) -> String {
-        format!(
+    /// What compaction keeps, by the prefixes of keys.
+    #[getter]
+    fn keep<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let rules = PyDict::new(py);
+        for (prefix, keep) in &self.keep {
+            rules.set_item(PyBytes::new(py, prefix), keep.clone())?;
+        }
+        Ok(rules)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let keep = self.keep(py)?.repr()?.to_string();
+        Ok(format!(
             "TopicOptions(partitions={}, durability='{}', when_full='{}', linger_ms={}, \
              sync_interval_ms={}, buffer_bytes={}, segment_bytes={}, max_bytes={}, max_age_ms={}, \
-             max_records={})",
+             max_records={}, keep={keep}, compaction_keys_max={}, min_garbage_percent={}, \
+             tombstone_ms={}, compact_trigger_bytes={})",
             self.partitions,
             self.durability,
             self.when_full,
@@ -201,7 +245,11 @@ impl TopicOptions {
             self.max_bytes,
             self.max_age_ms,
             self.max_records,
-        )
+            self.compaction_keys_max,
+            self.min_garbage_percent,
+            self.tombstone_ms,
+            self.compact_trigger_bytes,
+        ))
     }
 }
 
@@ -217,6 +265,11 @@ pub struct Changes<'a, 'py> {
     pub max_bytes: Option<Number<u64>>,
     pub max_age_ms: Option<Number<u64>>,
     pub max_records: Option<Number<u64>>,
+    pub keep: Option<&'a Bound<'py, PyAny>>,
+    pub compaction_keys_max: Option<Number<u32>>,
+    pub min_garbage_percent: Option<Number<u32>>,
+    pub tombstone_ms: Option<Number<u64>>,
+    pub compact_trigger_bytes: Option<Number<u64>>,
 }
 
 impl Changes<'_, '_> {
@@ -239,6 +292,16 @@ impl Changes<'_, '_> {
         set(&mut options.max_bytes, self.max_bytes);
         set(&mut options.max_age_ms, self.max_age_ms);
         set(&mut options.max_records, self.max_records);
+        if let Some(rules) = self.keep {
+            options.keep = keep::rules(rules)?;
+        }
+        set(&mut options.compaction_keys_max, self.compaction_keys_max);
+        set(&mut options.min_garbage_percent, self.min_garbage_percent);
+        set(&mut options.tombstone_ms, self.tombstone_ms);
+        set(
+            &mut options.compact_trigger_bytes,
+            self.compact_trigger_bytes,
+        );
         Ok(())
     }
 }

@@ -50,10 +50,11 @@ pub struct Reader {
 impl Reader {
     pub fn of(topic: Py<Topic>, reader: edgelog_abi::Reader) -> Reader {
         let control = reader.control();
-        let seat = Seat::new(Inside {
+        let inside = Inside {
             reader,
             ready: VecDeque::new(),
-        });
+        };
+        let seat = Seat::new("reader", inside);
         Reader {
             seat,
             control,

@@ -11,6 +11,8 @@ const CLOSING: u8 = 2;
 /// Holds a value that is used by one thread at a time. A second one is told so at once: nobody
 /// waits here, so neither a signal handler nor a fork can end in a deadlock.
 pub struct Seat<T> {
+    /// What it is, for errors.
+    what: &'static str,
     state: AtomicU8,
     /// Never contended: only who has set TAKEN locks it.
     place: Mutex<Option<T>>,
@@ -24,8 +26,9 @@ pub struct Seated<'a, T> {
 }
 
 impl<T> Seat<T> {
-    pub fn new(value: T) -> Seat<T> {
+    pub fn new(what: &'static str, value: T) -> Seat<T> {
         Seat {
+            what,
             state: AtomicU8::new(0),
             place: Mutex::new(Some(value)),
             process: std::process::id(),
@@ -39,13 +42,20 @@ impl<T> Seat<T> {
             if before & TAKEN == 0 {
                 self.state.fetch_and(!TAKEN, Ordering::AcqRel);
             }
-            return Err(Error::new(Status::CLOSED, "the reader is closed"));
+            return Err(self.closed());
         }
         if before & TAKEN != 0 {
+            let what = self.what;
             return Err(if self.process == std::process::id() {
-                Error::new(Status::MISUSE, "another thread is using the reader")
+                Error::new(
+                    Status::MISUSE,
+                    &format!("another thread is using the {what}"),
+                )
             } else {
-                Error::new(Status::FORKED, "the reader was opened before a fork")
+                Error::new(
+                    Status::FORKED,
+                    &format!("the {what} was opened before a fork"),
+                )
             });
         }
         let guard = self.place.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +77,10 @@ impl<T> Seat<T> {
             .take()
     }
 
+    fn closed(&self) -> Error {
+        Error::new(Status::CLOSED, &format!("the {} is closed", self.what))
+    }
+
     pub fn is_closed(&self) -> bool {
         self.state.load(Ordering::Acquire) & CLOSING != 0
     }
@@ -75,7 +89,7 @@ impl<T> Seat<T> {
 impl<T> Seated<'_, T> {
     pub fn value(&mut self) -> edgelog_abi::Result<&mut T> {
         let value = self.guard.as_mut().and_then(|guard| guard.as_mut());
-        value.ok_or_else(|| Error::new(Status::CLOSED, "the reader is closed"))
+        value.ok_or_else(|| self.seat.closed())
     }
 }
 

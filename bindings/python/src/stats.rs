@@ -6,7 +6,7 @@ macro_rules! figures {
     ($(#[$about:meta])* $kind:ident { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
         #[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
-        #[derive(PartialEq, Eq, Hash)]
+        #[derive(Clone, PartialEq, Eq, Hash)]
         pub struct $kind { $($(#[$field_about])* $field: $type,)* }
 
         impl $kind {
@@ -70,6 +70,12 @@ figures! {
         dropped_bytes: u64,
         /// The bytes skipped or cut as damaged, found since it was opened.
         damaged_bytes: u64,
+        /// The compactions of its partitions, by this process, since it was opened.
+        compactions: u64,
+        /// The records that they removed.
+        compacted_records: u64,
+        /// The bytes that they wrote anew: with written_bytes, what the medium had to bear.
+        rewritten_bytes: u64,
         /// The bytes that are only in this process now.
         buffered_bytes: u64,
     }
@@ -104,5 +110,35 @@ figures! {
         gaps: u64,
         /// How many records are lost in them.
         records_lost: u64,
+    }
+}
+
+figures! {
+    /// What a compaction did.
+    CompactionReport {
+        /// The records that it went over, in all passes.
+        records_read: u64,
+        /// The bytes of the segments that it read.
+        bytes_read: u64,
+        /// The records that went.
+        records_removed: u64,
+        /// The bytes of the segments that it wrote.
+        bytes_written: u64,
+        /// By how many bytes the files became fewer.
+        bytes_freed: u64,
+        /// The segments whose place new ones took.
+        segments_rewritten: u64,
+        /// The segments of which nothing was left.
+        segments_removed: u64,
+        /// The segments that stayed as they were.
+        segments_kept: u64,
+        /// Of those, the ones with damage in them.
+        segments_damaged: u64,
+        /// The passes over the keys.
+        passes: u64,
+        /// The most keys that it knew at once.
+        keys_peak: u64,
+        /// How long it took.
+        duration_ms: u64,
     }
 }

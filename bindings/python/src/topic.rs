@@ -6,6 +6,7 @@ use edgelog_abi::{ReaderOptions, Record as Input};
 use pyo3::prelude::*;
 
 use crate::batch::{self, Batch};
+use crate::compaction::Compaction;
 use crate::convert::{timestamp_ms, Headers, Key, Number, Octets};
 use crate::failure::Raise;
 use crate::log::Log;
@@ -13,7 +14,7 @@ use crate::options::{self, Changes, TopicOptions};
 use crate::position::Position;
 use crate::reader::{ignore_forked, Reader};
 use crate::record::Record;
-use crate::stats::{PartitionStats, TopicStats};
+use crate::stats::{CompactionReport, PartitionStats, TopicStats};
 
 /// A topic of a log. Every thread may use it.
 #[pyclass(frozen, weakref, module = "edgelog")]
@@ -167,12 +168,34 @@ impl Topic {
         py.detach(|| self.inner.retain()).raise(py)
     }
 
+    /// Compact all partitions now, by the rules that keep gives.
+    ///
+    /// BusyError: another compaction of the log is under way, in any process.
+    fn compact(&self, py: Python<'_>) -> PyResult<CompactionReport> {
+        let report = py.detach(|| self.inner.compact()).raise(py)?;
+        Ok(CompactionReport::of(report))
+    }
+
+    /// Begin a compaction of one partition that the program decides.
+    ///
+    /// It covers the segments that are sealed at this moment.
+    #[pyo3(signature = (partition=Number(0)), text_signature = "($self, partition=0)")]
+    fn compaction(this: &Bound<'_, Self>, partition: Number<u32>) -> PyResult<Compaction> {
+        let py = this.py();
+        let inner = &this.get().inner;
+        let compaction = py.detach(|| inner.compaction(partition.0)).raise(py)?;
+        Compaction::of(py, this.clone().unbind(), compaction)
+    }
+
     /// Change options; those that are not given stay as they are. For the limits, 0 means none.
     ///
-    /// A new max_bytes also means that segment_bytes is chosen anew, unless it is given.
+    /// The rules of keep take the place of all that there were; an empty dict removes them. A new
+    /// max_bytes also means that segment_bytes is chosen anew, unless it is given.
     #[pyo3(signature = (
         *, durability=None, when_full=None, linger_ms=None, sync_interval_ms=None,
-        buffer_bytes=None, segment_bytes=None, max_bytes=None, max_age_ms=None, max_records=None
+        buffer_bytes=None, segment_bytes=None, max_bytes=None, max_age_ms=None, max_records=None,
+        keep=None, compaction_keys_max=None, min_garbage_percent=None, tombstone_ms=None,
+        compact_trigger_bytes=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn configure(
@@ -187,6 +210,11 @@ impl Topic {
         max_bytes: Option<Number<u64>>,
         max_age_ms: Option<Number<u64>>,
         max_records: Option<Number<u64>>,
+        keep: Option<&Bound<'_, PyAny>>,
+        compaction_keys_max: Option<Number<u32>>,
+        min_garbage_percent: Option<Number<u32>>,
+        tombstone_ms: Option<Number<u64>>,
+        compact_trigger_bytes: Option<Number<u64>>,
     ) -> PyResult<()> {
         let changes = Changes {
             durability,
@@ -198,6 +226,11 @@ impl Topic {
             max_bytes,
             max_age_ms,
             max_records,
+            keep,
+            compaction_keys_max,
+            min_garbage_percent,
+            tombstone_ms,
+            compact_trigger_bytes,
         };
         let mut options = py.detach(|| self.inner.options()).raise(py)?;
         if changes.max_bytes.is_some() {
@@ -211,7 +244,7 @@ impl Topic {
     #[getter]
     fn options(&self, py: Python<'_>) -> PyResult<TopicOptions> {
         let options = py.detach(|| self.inner.options()).raise(py)?;
-        Ok(TopicOptions::of(&options))
+        Ok(TopicOptions::of(options))
     }
 
     /// What it holds and what was done with it.
