@@ -748,9 +748,9 @@ typedef struct edgelog_log edgelog_log;
  *
  * path is a directory, zero-terminated, in the bytes of the file system; its parent must exist.
  * options may be NULL. What opening found damaged is in edgelog_log_recovery. Errors:
- * EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_LOCKED, EDGELOG_READ_ONLY, EDGELOG_DAMAGED,
- * EDGELOG_VERSION, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. The log lives until edgelog_close.
- * Since 0.1.
+ * EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_LOCKED, EDGELOG_BUSY, EDGELOG_READ_ONLY,
+ * EDGELOG_DAMAGED, EDGELOG_VERSION, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. The log lives
+ * until edgelog_close. Since 0.1.
  */
 edgelog_status edgelog_open(const char *path,
                             const edgelog_options *options,
@@ -762,23 +762,23 @@ edgelog_status edgelog_open(const char *path,
  *
  * NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
  * log is closed and unlocked; an error says that buffered records were lost. Errors:
- * EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any;
- * calls of other threads end with EDGELOG_CLOSED. Since 0.1.
+ * EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY.
+ * Threads: any; calls of other threads end with EDGELOG_CLOSED. Since 0.1.
  */
 edgelog_status edgelog_close(edgelog_log *log, edgelog_error *error);
 
 /**
  * Hands the buffered records of all topics to the operating system.
  *
- * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any. Since 0.1.
+ * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_log_flush(const edgelog_log *log, edgelog_error *error);
 
 /**
  * Brings all records of all topics onto the medium.
  *
- * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any; those that sync at the
- * same time share the work. Since 0.1.
+ * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY. Threads: any; those that
+ * sync at the same time share the work. Since 0.1.
  */
 edgelog_status edgelog_log_sync(const edgelog_log *log, edgelog_error *error);
 
@@ -787,8 +787,8 @@ edgelog_status edgelog_log_sync(const edgelog_log *log, edgelog_error *error);
  *
  * Takes about budget_ms at most, and a step of a compaction, which is about a segment's worth of
  * reading or writing, beyond it; call it again and again if the log was opened with
- * EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads:
- * any. Since 0.1.
+ * EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED,
+ * EDGELOG_BUSY. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_log_maintain(const edgelog_log *log,
                                     uint32_t budget_ms,
@@ -822,8 +822,8 @@ typedef struct edgelog_topic edgelog_topic;
  * is open for reading only a missing topic is EDGELOG_NOT_FOUND until its writer has made it, and
  * EDGELOG_READ_ONLY if it was to be a new one. Errors:
  * EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_NO_SPACE,
- * EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic has. Threads:
- * any. The topic lives until edgelog_topic_close. Since 0.1.
+ * EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic
+ * has. Threads: any. The topic lives until edgelog_topic_close. Since 0.1.
  */
 edgelog_status edgelog_topic_open(const edgelog_log *log,
                                   const char *name,
@@ -837,8 +837,9 @@ edgelog_status edgelog_topic_open(const edgelog_log *log,
  *
  * NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
  * handle is closed; a topic whose log was closed or that was deleted has nothing to hand out.
- * Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the
- * records stay with the log. Threads: any; a call of another thread may still succeed. Since 0.1.
+ * Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED,
+ * EDGELOG_BUSY: the records stay with the log. Threads: any; a call of another thread may still
+ * succeed. Since 0.1.
  */
 edgelog_status edgelog_topic_close(edgelog_topic *topic, edgelog_error *error);
 
@@ -846,7 +847,7 @@ edgelog_status edgelog_topic_close(edgelog_topic *topic, edgelog_error *error);
  * Deletes a topic with all its records.
  *
  * Its handles and readers answer EDGELOG_DELETED from then on. Errors: EDGELOG_NOT_FOUND,
- * EDGELOG_READ_ONLY, EDGELOG_IO. Threads: any. Since 0.1.
+ * EDGELOG_READ_ONLY, EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_topic_delete(const edgelog_log *log,
                                     const char *name,
@@ -857,7 +858,7 @@ edgelog_status edgelog_topic_delete(const edgelog_log *log,
  * Changes a topic's configuration, now and for later opens.
  *
  * All fields count: get them with edgelog_topic_options_get, change some, pass them. Errors:
- * EDGELOG_INVALID also for a change of the number of partitions, EDGELOG_DELETED,
+ * EDGELOG_INVALID also for a change of the number of partitions, EDGELOG_DELETED, EDGELOG_BUSY,
  * EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_topic_configure(const edgelog_topic *topic,
@@ -909,23 +910,23 @@ edgelog_status edgelog_topic_append_batch(const edgelog_topic *topic,
 /**
  * Hands the topic's buffered records to the operating system.
  *
- * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED. Threads: any.
- * Since 0.1.
+ * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED, EDGELOG_BUSY. Threads:
+ * any. Since 0.1.
  */
 edgelog_status edgelog_topic_flush(const edgelog_topic *topic, edgelog_error *error);
 
 /**
  * Brings all records of the topic onto the medium.
  *
- * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED. Threads: any; those
- * that sync at the same time share the work. Since 0.1.
+ * Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED, EDGELOG_BUSY. Threads:
+ * any; those that sync at the same time share the work. Since 0.1.
  */
 edgelog_status edgelog_topic_sync(const edgelog_topic *topic, edgelog_error *error);
 
 /**
  * Applies the topic's retention now: drops the sealed segments that its limits no longer allow.
  *
- * Errors: EDGELOG_READ_ONLY, EDGELOG_IO, EDGELOG_DELETED. Threads: any. Since 0.1.
+ * Errors: EDGELOG_READ_ONLY, EDGELOG_IO, EDGELOG_DELETED, EDGELOG_BUSY. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_topic_retain(const edgelog_topic *topic, edgelog_error *error);
 

@@ -35,9 +35,9 @@ impl Handle for edgelog_log {
 ///
 /// path is a directory, zero-terminated, in the bytes of the file system; its parent must exist.
 /// options may be NULL. What opening found damaged is in edgelog_log_recovery. Errors:
-/// EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_LOCKED, EDGELOG_READ_ONLY, EDGELOG_DAMAGED,
-/// EDGELOG_VERSION, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. The log lives until edgelog_close.
-/// Since 0.1.
+/// EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_LOCKED, EDGELOG_BUSY, EDGELOG_READ_ONLY,
+/// EDGELOG_DAMAGED, EDGELOG_VERSION, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. The log lives
+/// until edgelog_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_open(
     path: *const c_char,
@@ -63,8 +63,8 @@ pub unsafe extern "C" fn edgelog_open(
 ///
 /// NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
 /// log is closed and unlocked; an error says that buffered records were lost. Errors:
-/// EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any;
-/// calls of other threads end with EDGELOG_CLOSED. Since 0.1.
+/// EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY.
+/// Threads: any; calls of other threads end with EDGELOG_CLOSED. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_close(
     log: *mut edgelog_log,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn edgelog_close(
 
 /// Hands the buffered records of all topics to the operating system.
 ///
-/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any. Since 0.1.
+/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_log_flush(
     log: *const edgelog_log,
@@ -100,8 +100,8 @@ pub unsafe extern "C" fn edgelog_log_flush(
 
 /// Brings all records of all topics onto the medium.
 ///
-/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads: any; those that sync at the
-/// same time share the work. Since 0.1.
+/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_BUSY. Threads: any; those that
+/// sync at the same time share the work. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_log_sync(
     log: *const edgelog_log,
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn edgelog_log_sync(
 ///
 /// Takes about budget_ms at most, and a step of a compaction, which is about a segment's worth of
 /// reading or writing, beyond it; call it again and again if the log was opened with
-/// EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED. Threads:
-/// any. Since 0.1.
+/// EDGELOG_MAINTENANCE_MANUAL. Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED,
+/// EDGELOG_BUSY. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_log_maintain(
     log: *const edgelog_log,

@@ -50,8 +50,8 @@ impl Handle for edgelog_topic {
 /// is open for reading only a missing topic is EDGELOG_NOT_FOUND until its writer has made it, and
 /// EDGELOG_READ_ONLY if it was to be a new one. Errors:
 /// EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_NO_SPACE,
-/// EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic has. Threads:
-/// any. The topic lives until edgelog_topic_close. Since 0.1.
+/// EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic
+/// has. Threads: any. The topic lives until edgelog_topic_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_open(
     log: *const edgelog_log,
@@ -81,8 +81,9 @@ pub unsafe extern "C" fn edgelog_topic_open(
 ///
 /// NULL is fine. Whatever it answers but EDGELOG_FORKED, EDGELOG_INVALID and EDGELOG_MISUSE, the
 /// handle is closed; a topic whose log was closed or that was deleted has nothing to hand out.
-/// Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED: the
-/// records stay with the log. Threads: any; a call of another thread may still succeed. Since 0.1.
+/// Errors: EDGELOG_CLOSED the second time, EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED,
+/// EDGELOG_BUSY: the records stay with the log. Threads: any; a call of another thread may still
+/// succeed. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_close(
     topic: *mut edgelog_topic,
@@ -109,7 +110,7 @@ fn last_flush(topic: &Topic) -> Result<(), Failure> {
 /// Deletes a topic with all its records.
 ///
 /// Its handles and readers answer EDGELOG_DELETED from then on. Errors: EDGELOG_NOT_FOUND,
-/// EDGELOG_READ_ONLY, EDGELOG_IO. Threads: any. Since 0.1.
+/// EDGELOG_READ_ONLY, EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_delete(
     log: *const edgelog_log,
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn edgelog_topic_delete(
 /// Changes a topic's configuration, now and for later opens.
 ///
 /// All fields count: get them with edgelog_topic_options_get, change some, pass them. Errors:
-/// EDGELOG_INVALID also for a change of the number of partitions, EDGELOG_DELETED,
+/// EDGELOG_INVALID also for a change of the number of partitions, EDGELOG_DELETED, EDGELOG_BUSY,
 /// EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_configure(
@@ -335,8 +336,8 @@ fn show(position: core::Position) -> edgelog_position {
 
 /// Hands the topic's buffered records to the operating system.
 ///
-/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED. Threads: any.
-/// Since 0.1.
+/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED, EDGELOG_BUSY. Threads:
+/// any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_flush(
     topic: *const edgelog_topic,
@@ -353,8 +354,8 @@ pub unsafe extern "C" fn edgelog_topic_flush(
 
 /// Brings all records of the topic onto the medium.
 ///
-/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED. Threads: any; those
-/// that sync at the same time share the work. Since 0.1.
+/// Errors: EDGELOG_NO_SPACE, EDGELOG_IO, EDGELOG_POISONED, EDGELOG_DELETED, EDGELOG_BUSY. Threads:
+/// any; those that sync at the same time share the work. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_sync(
     topic: *const edgelog_topic,
@@ -371,7 +372,7 @@ pub unsafe extern "C" fn edgelog_topic_sync(
 
 /// Applies the topic's retention now: drops the sealed segments that its limits no longer allow.
 ///
-/// Errors: EDGELOG_READ_ONLY, EDGELOG_IO, EDGELOG_DELETED. Threads: any. Since 0.1.
+/// Errors: EDGELOG_READ_ONLY, EDGELOG_IO, EDGELOG_DELETED, EDGELOG_BUSY. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_retain(
     topic: *const edgelog_topic,

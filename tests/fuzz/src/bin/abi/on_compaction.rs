@@ -1,7 +1,7 @@
 //! Calls on compactions.
 
 use crate::contents::Kept;
-use crate::handles::Kind;
+use crate::handles::{Kind, State};
 use crate::judge::Call;
 use crate::memory::Block;
 use crate::Fuzz;
@@ -106,7 +106,8 @@ impl Fuzz<'_> {
                     edgelog_compaction_commit(at, report.at(), e)
                 });
                 self.output(&report, status);
-                if status == EDGELOG_OK {
+                // Also an error may have ended it.
+                if compaction.state == State::Live {
                     self.handles.cancel(compaction.at);
                 }
             }
