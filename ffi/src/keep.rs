@@ -73,10 +73,10 @@ impl edgelog_keep_rule {
         match (self.keep, self.value) {
             (EDGELOG_KEEP_ALL, 0) => Ok(core::Keep::All),
             (EDGELOG_KEEP_NOTHING, 0) => Ok(core::Keep::Nothing),
-            // The engine refuses what is out of its range.
-            (EDGELOG_KEEP_LAST, count) => {
-                Ok(core::Keep::Last(u32::try_from(count).unwrap_or(u32::MAX)))
-            }
+            (EDGELOG_KEEP_LAST, count) => match u32::try_from(count) {
+                Ok(count @ 1..=EDGELOG_KEEP_LAST_MAX) => Ok(core::Keep::Last(count)),
+                _ => Err(invalid("EDGELOG_KEEP_LAST keeps 1 to 65535 records")),
+            },
             (EDGELOG_KEEP_FOR, ms) => Ok(core::Keep::For(ms)),
             (EDGELOG_KEEP_ALL | EDGELOG_KEEP_NOTHING, _) => Err(invalid(
                 "the value of a rule is for EDGELOG_KEEP_LAST and EDGELOG_KEEP_FOR",
