@@ -1,5 +1,6 @@
 'use strict';
 
+const { Compaction } = require('./lib/compaction.cjs');
 const { EdgelogError } = require('./lib/error.cjs');
 const { key, partitionOf } = require('./lib/key.cjs');
 const { Log, open, openSync } = require('./lib/log.cjs');
@@ -7,4 +8,15 @@ const { Reader } = require('./lib/reader.cjs');
 const { Topic } = require('./lib/topic.cjs');
 const { version } = require('./lib/host.cjs');
 
-module.exports = { EdgelogError, Log, Reader, Topic, key, open, openSync, partitionOf, version };
+module.exports = {
+  Compaction,
+  EdgelogError,
+  Log,
+  Reader,
+  Topic,
+  key,
+  open,
+  openSync,
+  partitionOf,
+  version,
+};

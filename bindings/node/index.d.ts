@@ -85,6 +85,18 @@ export interface LogOptions {
   logBytesMax?: bigint | number | undefined;
 }
 
+/**
+ * What compaction keeps of the records of a key: `all`, the `last` so many (a tombstone deletes
+ * those before it), those that are not older than `forMs` in running time, or `nothing`.
+ */
+export type Keep = 'all' | 'nothing' | { last: number } | { forMs: number };
+
+/**
+ * Rules of compaction: prefixes of keys, and what is kept of the keys that start so. The longest
+ * prefix of a key counts. An object, or pairs, as a list or a map.
+ */
+export type KeepRules = { readonly [prefix: string]: Keep } | Iterable<readonly [Key, Keep]>;
+
 /** Options of a topic that can be changed later. */
 export interface TopicChanges {
   /** Fixed when the topic is created. Default 1, or as it is. */
@@ -107,6 +119,16 @@ export interface TopicChanges {
   maxAgeMs?: number | bigint | undefined;
   /** How many records stay. Default 0: no limit. */
   maxRecords?: bigint | number | undefined;
+  /** What compaction keeps. Default: no rule, and no compaction. */
+  keep?: KeepRules | undefined;
+  /** How many keys a compaction knows at once; more take more passes. Default 1000. */
+  compactionKeysMax?: number | undefined;
+  /** How much of a segment must be garbage before it is written anew. Default 50. */
+  minGarbagePercent?: number | undefined;
+  /** How long a tombstone stays, in running time. Default: a day. */
+  tombstoneMs?: number | bigint | undefined;
+  /** After how many sealed bytes a compaction is due. Default: a segment. */
+  compactTriggerBytes?: bigint | number | undefined;
 }
 
 /** Options for opening a topic. All but `create` matter only when it is created. */
@@ -127,6 +149,11 @@ export interface TopicOptionsInForce {
   maxBytes: bigint;
   maxAgeMs: number;
   maxRecords: bigint;
+  keep: [Buffer, Keep][];
+  compactionKeysMax: number;
+  minGarbagePercent: number;
+  tombstoneMs: number;
+  compactTriggerBytes: bigint;
 }
 
 /** Where a record is. */
@@ -273,6 +300,12 @@ export interface TopicStats {
   droppedBytes: bigint;
   /** Skipped or cut, found since open. */
   damagedBytes: bigint;
+  /** By this process, since open. */
+  compactions: bigint;
+  /** By compaction, since open. */
+  compactedRecords: bigint;
+  /** Written anew by compaction: with `writtenBytes`, what the medium had to bear. */
+  rewrittenBytes: bigint;
   /** In this process only, now. */
   bufferedBytes: bigint;
 }
@@ -291,6 +324,32 @@ export interface PartitionStats {
   records: bigint;
   bytes: bigint;
   segments: bigint;
+}
+
+/** What a compaction did. */
+export interface CompactionReport {
+  /** Gone over, in all passes. */
+  recordsRead: bigint;
+  bytesRead: bigint;
+  /** That went. */
+  recordsRemoved: bigint;
+  /** Of the new segments. */
+  bytesWritten: bigint;
+  /** By how much the files became smaller. */
+  bytesFreed: bigint;
+  /** Whose place new ones took. */
+  segmentsRewritten: bigint;
+  /** Of which nothing was left. */
+  segmentsRemoved: bigint;
+  /** As they were. */
+  segmentsKept: bigint;
+  /** Of those, with damage in them. */
+  segmentsDamaged: bigint;
+  /** Over the keys: more than one when there are more than `compactionKeysMax`. */
+  passes: bigint;
+  /** Known at once. */
+  keysPeak: bigint;
+  durationMs: number;
 }
 
 /** What a reader met of damage. */
@@ -424,6 +483,18 @@ export class Topic {
   retain(): Promise<void>;
   retainSync(): void;
 
+  /** Compacts all partitions now, by the rules. BUSY while another compaction is under way. */
+  compact(): Promise<CompactionReport>;
+  compactSync(): CompactionReport;
+
+  /**
+   * Begins a compaction that the program decides. It covers the segments that are sealed now.
+   *
+   * @param partition - Default 0.
+   */
+  compaction(partition?: number): Promise<Compaction>;
+  compactionSync(partition?: number): Compaction;
+
   /**
    * Changes the options that are given and leaves the others. With a new maxBytes, segmentBytes is
    * chosen anew unless it is given too.
@@ -517,6 +588,53 @@ export class Reader implements AsyncIterable<LogRecord>, Iterable<LogRecord> {
   /** Closes the reader. A wait under way ends with CLOSED. */
   close(): void;
 
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/**
+ * A compaction of one partition that the program decides: go over the records, say which go, and
+ * commit. Without a commit nothing changes. One call at a time, or MISUSE.
+ */
+export class Compaction implements AsyncIterable<LogRecord>, Iterable<LogRecord> {
+  private constructor();
+
+  /** Whether it was committed or abandoned. */
+  readonly closed: boolean;
+
+  /** It goes up to this offset: this one and all behind it stay. */
+  readonly endOffset: bigint;
+
+  /** The next records; none at the end. */
+  read(options?: { max?: number | undefined }): Promise<LogRecord[]>;
+  readSync(options?: { max?: number | undefined }): LogRecord[];
+
+  /** The records that can go. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<LogRecord>;
+  /** The records that can go, in place. */
+  [Symbol.iterator](): IterableIterator<LogRecord>;
+
+  /** Back to the first record. What was said stays. */
+  rewind(): Promise<void>;
+  rewindSync(): void;
+
+  /**
+   * Of this key, the records before `offset` go. Said again, the last one counts. TOO_LARGE: more
+   * keys than the topic's `compactionKeysMax`.
+   */
+  keepFrom(key: Key, offset: bigint): void;
+
+  /** The record at this offset goes. */
+  drop(offset: bigint): void;
+
+  /** Does what was said, and ends the compaction. After BUSY it may be tried again. */
+  commit(): Promise<CompactionReport>;
+  commitSync(): CompactionReport;
+
+  /** Ends it without a change. After a commit it does nothing. */
+  abandon(): void;
+
+  /** {@link Compaction.abandon}: commit at the end of the block. */
   [Symbol.asyncDispose](): Promise<void>;
   [Symbol.dispose](): void;
 }

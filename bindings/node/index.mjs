@@ -1,5 +1,15 @@
 // One implementation, whichever way it is imported: two would not know each other's classes.
 import edgelog from './index.cjs';
 
-export const { EdgelogError, Log, Reader, Topic, key, open, openSync, partitionOf, version } =
-  edgelog;
+export const {
+  Compaction,
+  EdgelogError,
+  Log,
+  Reader,
+  Topic,
+  key,
+  open,
+  openSync,
+  partitionOf,
+  version,
+} = edgelog;

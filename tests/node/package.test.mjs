@@ -17,7 +17,17 @@ import {
   runModule,
 } from './support.mjs';
 
-const NAMES = ['EdgelogError', 'Log', 'Reader', 'Topic', 'key', 'open', 'openSync', 'partitionOf'];
+const NAMES = [
+  'Compaction',
+  'EdgelogError',
+  'Log',
+  'Reader',
+  'Topic',
+  'key',
+  'open',
+  'openSync',
+  'partitionOf',
+];
 
 // The addon is in the package itself, or in one that npm chose for this machine.
 const chosen = readdirSync(join(home, 'node_modules')).find((name) => /^edgelog-linux-/.test(name));

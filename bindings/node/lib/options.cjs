@@ -5,6 +5,7 @@
 const { types } = require('node:util');
 
 const { invalid } = require('./error.cjs');
+const { keyBytes } = require('./key.cjs');
 
 const U32_MAX = 0xffffffff;
 // As a timeout: until something comes.
@@ -49,6 +50,37 @@ const CREATE = choice('if_missing', 'never', 'new');
 const DURABILITY = choice(undefined, 'buffered', 'written', 'synced');
 DURABILITY.check = (value) => durability(value);
 
+// What compaction keeps: 'all', { last }, { forMs } or 'nothing', as numbers 0 to 3.
+function keepChoice(keep) {
+  if (keep === 'all') return { keep: 0, value: 0n };
+  if (keep === 'nothing') return { keep: 3, value: 0n };
+  const [[name, value] = [], ...more] = Object.entries(Object(keep));
+  if (more.length === 0 && name === 'last') return { keep: 1, value: u64.check(value, name) };
+  if (more.length === 0 && name === 'forMs') return { keep: 2, value: u64.check(value, name) };
+  throw invalid("what is kept is 'all', 'nothing', { last } or { forMs }");
+}
+
+const keepRules = {
+  absent: [],
+  check(value) {
+    if (typeof value !== 'object' || value === null) {
+      throw invalid('keep is an object of prefixes, or a list or map of them');
+    }
+    const entries = Symbol.iterator in value ? [...value] : Object.entries(value);
+    return entries.map((entry) => {
+      if (!Array.isArray(entry))
+        throw invalid('keep is a list of pairs of a prefix and what is kept');
+      const [prefix, keep] = entry;
+      return { prefix: Buffer.from(keyBytes(prefix)), ...keepChoice(keep) };
+    });
+  },
+  show: (rules) =>
+    rules.map(({ prefix, keep, value }) => [
+      prefix,
+      ['all', { last: Number(value) }, { forMs: Number(value) }, 'nothing'][keep],
+    ]),
+};
+
 const LOG = {
   mode: choice('shared', 'exclusive', 'read_only'),
   maintenance: choice('background', 'manual'),
@@ -70,6 +102,11 @@ const TOPIC = {
   maxBytes: u64,
   maxAgeMs: milliseconds,
   maxRecords: u64,
+  keep: keepRules,
+  compactionKeysMax: u32,
+  minGarbagePercent: u32,
+  tombstoneMs: milliseconds,
+  compactTriggerBytes: u64,
 };
 
 const READER = {
@@ -163,6 +200,12 @@ function durability(name) {
   }
 }
 
+// An offset: a bigint, as it comes with a record.
+function offset(value) {
+  if (typeof value === 'bigint' && BigInt.asUintN(64, value) === value) return value;
+  throw invalid('an offset is a bigint from 0 to 2n ** 64n - 1n');
+}
+
 function timeoutMs(value) {
   if (value === undefined) return 0;
   if (value === Infinity) return FOREVER_MS;
@@ -182,6 +225,7 @@ module.exports = {
   durability,
   logOptions,
   object,
+  offset,
   readMax,
   readerOptions,
   shownTopicOptions,

@@ -2,6 +2,7 @@
 
 // The topic: appending and looking up.
 
+const { beginCompaction, beginCompactionSync } = require('./compaction.cjs');
 const { disposable } = require('./dispose.cjs');
 const { fromNative, invalid, later, now, settled } = require('./error.cjs');
 const { native } = require('./host.cjs');
@@ -115,6 +116,22 @@ class Topic {
 
   retainSync() {
     now(native.topicRetainSync, this.#topic);
+  }
+
+  async compact() {
+    return later(native.topicCompact, this.#topic);
+  }
+
+  compactSync() {
+    return now(native.topicCompactSync, this.#topic);
+  }
+
+  async compaction(partition = 0) {
+    return beginCompaction(this, this.#topic, partition);
+  }
+
+  compactionSync(partition = 0) {
+    return beginCompactionSync(this, this.#topic, partition);
   }
 
   async configure(given) {

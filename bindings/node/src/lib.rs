@@ -6,6 +6,7 @@
 //! runs on libuv's pool ([`work`]); what may wait runs on a thread of its own ([`waiter`]).
 
 mod children;
+mod compaction;
 mod failure;
 mod host;
 mod key;

@@ -1,10 +1,10 @@
 //! Options as `lib/options.cjs` passes them: every field present, choices as numbers.
 
 use edgelog_abi::{
-    Create, Direction, Durability, Error, LogOptions, Maintenance, Mode, OnDamage, OnGap, Result,
-    Start, Status, TopicOptions, WhenFull,
+    Create, Direction, Durability, Error, Keep, KeepRule, LogOptions, Maintenance, Mode, OnDamage,
+    OnGap, Result, Start, Status, TopicOptions, WhenFull,
 };
-use napi::bindgen_prelude::BigInt;
+use napi::bindgen_prelude::{BigInt, Buffer};
 use napi_derive::napi;
 
 use crate::failure::broken;
@@ -69,6 +69,57 @@ pub struct TopicChoices {
     pub max_age_ms: BigInt,
     /// 0: no limit.
     pub max_records: BigInt,
+    /// What compaction keeps.
+    pub keep: Vec<KeepChoice>,
+    /// 0: the default.
+    pub compaction_keys_max: u32,
+    /// 0: the default.
+    pub min_garbage_percent: u32,
+    /// 0: the default.
+    pub tombstone_ms: BigInt,
+    /// 0: the default.
+    pub compact_trigger_bytes: BigInt,
+}
+
+/// What compaction keeps of the keys that start with a prefix.
+#[napi(object)]
+pub struct KeepChoice {
+    /// The prefix.
+    pub prefix: Buffer,
+    /// 0 all, 1 last, 2 for, 3 nothing.
+    pub keep: u32,
+    /// How many, or milliseconds.
+    pub value: BigInt,
+}
+
+impl KeepChoice {
+    fn rule(&self) -> Result<KeepRule> {
+        let value = whole(&self.value)?;
+        let choices = [
+            Keep::All,
+            Keep::Last(value),
+            Keep::For(value),
+            Keep::Nothing,
+        ];
+        Ok(KeepRule {
+            prefix: self.prefix.to_vec(),
+            keep: pick(self.keep, choices)?,
+        })
+    }
+
+    fn of(rule: &KeepRule) -> Self {
+        let (keep, value) = match rule.keep {
+            Keep::All => (0, 0),
+            Keep::Last(count) => (1, count),
+            Keep::For(ms) => (2, ms),
+            Keep::Nothing => (3, 0),
+        };
+        KeepChoice {
+            prefix: rule.prefix.clone().into(),
+            keep,
+            value: value.into(),
+        }
+    }
 }
 
 impl TopicChoices {
@@ -85,7 +136,15 @@ impl TopicChoices {
             max_bytes: whole(&self.max_bytes)?,
             max_age_ms: whole(&self.max_age_ms)?,
             max_records: whole(&self.max_records)?,
-            ..TopicOptions::default()
+            keep: self
+                .keep
+                .iter()
+                .map(KeepChoice::rule)
+                .collect::<Result<_>>()?,
+            compaction_keys_max: self.compaction_keys_max,
+            min_garbage_percent: self.min_garbage_percent,
+            tombstone_ms: whole(&self.tombstone_ms)?,
+            compact_trigger_bytes: whole(&self.compact_trigger_bytes)?,
         })
     }
 
@@ -110,6 +169,11 @@ impl TopicChoices {
             max_bytes: options.max_bytes.into(),
             max_age_ms: options.max_age_ms.into(),
             max_records: options.max_records.into(),
+            keep: options.keep.iter().map(KeepChoice::of).collect(),
+            compaction_keys_max: options.compaction_keys_max,
+            min_garbage_percent: options.min_garbage_percent,
+            tombstone_ms: options.tombstone_ms.into(),
+            compact_trigger_bytes: options.compact_trigger_bytes.into(),
         }
     }
 }

@@ -61,6 +61,12 @@ pub struct TopicFigures {
     pub dropped_bytes: BigInt,
     /// Skipped or cut, since open.
     pub damaged_bytes: BigInt,
+    /// Since open, by this process.
+    pub compactions: BigInt,
+    /// By compaction, since open.
+    pub compacted_records: BigInt,
+    /// By compaction, since open.
+    pub rewritten_bytes: BigInt,
     /// In this process only, now.
     pub buffered_bytes: BigInt,
 }
@@ -79,6 +85,9 @@ impl From<edgelog_abi::TopicStats> for TopicFigures {
             dropped_records: stats.dropped_records.into(),
             dropped_bytes: stats.dropped_bytes.into(),
             damaged_bytes: stats.damaged_bytes.into(),
+            compactions: stats.compactions.into(),
+            compacted_records: stats.compacted_records.into(),
+            rewritten_bytes: stats.rewritten_bytes.into(),
             buffered_bytes: stats.buffered_bytes.into(),
         }
     }
@@ -116,6 +125,54 @@ impl From<edgelog_abi::PartitionStats> for PartitionFigures {
             records: stats.records.into(),
             bytes: stats.bytes.into(),
             segments: stats.segments.into(),
+        }
+    }
+}
+
+/// What a compaction did.
+#[napi(object)]
+pub struct CompactionFigures {
+    /// Gone over, in all passes.
+    pub records_read: BigInt,
+    /// Of the segments that were read.
+    pub bytes_read: BigInt,
+    /// That went.
+    pub records_removed: BigInt,
+    /// Of the new segments.
+    pub bytes_written: BigInt,
+    /// By how much the files became smaller.
+    pub bytes_freed: BigInt,
+    /// Whose place new ones took.
+    pub segments_rewritten: BigInt,
+    /// Of which nothing was left.
+    pub segments_removed: BigInt,
+    /// As they were.
+    pub segments_kept: BigInt,
+    /// Of those, with damage in them.
+    pub segments_damaged: BigInt,
+    /// Over the keys.
+    pub passes: BigInt,
+    /// Known at once.
+    pub keys_peak: BigInt,
+    /// How long it took.
+    pub duration_ms: f64,
+}
+
+impl From<edgelog_abi::CompactionReport> for CompactionFigures {
+    fn from(report: edgelog_abi::CompactionReport) -> Self {
+        CompactionFigures {
+            records_read: report.records_read.into(),
+            bytes_read: report.bytes_read.into(),
+            records_removed: report.records_removed.into(),
+            bytes_written: report.bytes_written.into(),
+            bytes_freed: report.bytes_freed.into(),
+            segments_rewritten: report.segments_rewritten.into(),
+            segments_removed: report.segments_removed.into(),
+            segments_kept: report.segments_kept.into(),
+            segments_damaged: report.segments_damaged.into(),
+            passes: report.passes.into(),
+            keys_peak: report.keys_peak.into(),
+            duration_ms: report.duration_ms as f64,
         }
     }
 }

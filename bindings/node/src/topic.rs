@@ -7,13 +7,14 @@ use napi::bindgen_prelude::*;
 use napi_derive::napi;
 
 use crate::children::{Children, Release};
+use crate::compaction::CompactionHandle;
 use crate::host::lock;
 use crate::options::{self, durability, ReaderChoices, TopicChoices};
 use crate::packed::{each_batch, one, Cursor};
 use crate::position::crossing;
 use crate::queue::{self, Queued};
 use crate::reader::ReaderHandle;
-use crate::stats::{PartitionFigures, TopicFigures};
+use crate::stats::{CompactionFigures, PartitionFigures, TopicFigures};
 use crate::unpacked;
 use crate::work::{later, now, Work};
 
@@ -172,6 +173,45 @@ pub fn topic_retain(topic: &Handle) -> AsyncTask<Work<()>> {
 #[napi]
 pub fn topic_retain_sync(topic: &Handle) -> Result<()> {
     now(topic.topic.retain())
+}
+
+/// Compaction now.
+#[napi]
+pub fn topic_compact(topic: &Handle) -> AsyncTask<Work<CompactionFigures>> {
+    let topic = Arc::clone(&topic.topic);
+    later(move || topic.compact().map(CompactionFigures::from))
+}
+
+/// Compaction now, in place.
+#[napi]
+pub fn topic_compact_sync(topic: &Handle) -> Result<CompactionFigures> {
+    now(topic.topic.compact().map(CompactionFigures::from))
+}
+
+fn begin(
+    topic: &Topic,
+    children: &Children,
+    partition: u32,
+) -> edgelog_abi::Result<External<CompactionHandle>> {
+    let compaction = topic.compaction(partition)?;
+    Ok(External::new(CompactionHandle::new(compaction, children)))
+}
+
+/// Begins a compaction.
+#[napi]
+pub fn topic_compaction(
+    topic: &Handle,
+    partition: u32,
+) -> AsyncTask<Work<External<CompactionHandle>>> {
+    let children = Arc::clone(&topic.children);
+    let topic = Arc::clone(&topic.topic);
+    later(move || begin(&topic, &children, partition))
+}
+
+/// Begins a compaction in place.
+#[napi]
+pub fn topic_compaction_sync(topic: &Handle, partition: u32) -> Result<External<CompactionHandle>> {
+    now(begin(&topic.topic, &topic.children, partition))
 }
 
 /// Changes options.

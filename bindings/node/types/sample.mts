@@ -1,7 +1,9 @@
 // Uses everything, as a user would. Never run: it only has to pass tsc --strict.
 
 import {
+  type CompactionReport,
   EdgelogError,
+  type Keep,
   key,
   type LogRecord,
   open,
@@ -41,6 +43,15 @@ async function sample(signal: AbortSignal): Promise<void> {
   const segments: bigint = (await topic.stats()).segments;
   const limit: bigint = (await topic.options()).maxBytes;
   await topic.configure({ maxBytes: limit * 2n, durability: 'buffered' });
+  const year: Keep = { forMs: 366 * 86_400_000 };
+  await topic.configure({ keep: { 'name/': 'all', 'battery/': { last: 10 }, 'meter/': year } });
+  await topic.configure({ keep: new Map([[Buffer.of(7), 'nothing' as const]]) });
+  for (const [prefix, keep] of (await topic.options()).keep) console.log(prefix.toString(), keep);
+  const done: CompactionReport = await topic.compact();
+  await using compaction = await topic.compaction();
+  for await (const { key, offset } of compaction) if (key === null) compaction.drop(offset);
+  compaction.keepFrom('k', compaction.endOffset);
+  console.log(done.recordsRemoved + (await compaction.commit()).recordsRemoved);
   console.log(records.length, next, latest?.key, report.total, segments, version);
 }
 
