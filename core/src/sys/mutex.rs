@@ -1,6 +1,7 @@
-//! Mutual exclusion, over the system's futex: a word for each lock and nothing beside it. So a child
-//! made by fork can use what it makes itself, whatever the parent's threads did at that moment; a
-//! lock with a table of all who wait, as parking_lot's, hangs there or crashes. And it is small.
+//! Mutual exclusion, over the system's futex: a word for each lock and nothing beside it. So a
+//! child made by fork can use what it makes itself, whatever the parent's threads did at that
+//! moment; a lock with a table of all who wait, as parking_lot's, hangs there or crashes. And it is
+//! small.
 //!
 //! The words change as those of the standard library's do. There is no poison: the engine says
 //! itself when a panic has left something half done.
