@@ -273,7 +273,7 @@ fn limits_hold_and_lingering_records_go_out() {
 
     let options = TopicOptions {
         durability: Durability::Buffered,
-        linger_ms: 30,
+        linger_ms: 400,
         ..TopicOptions::default()
     };
     let slow = log.topic("slow", Create::IfMissing, &options).unwrap();
