@@ -94,10 +94,12 @@ static edgelog_record a_value(void) {
 }
 
 /* The life of another process: it keeps a buffered record and stops. */
-static int keep_and_stop(const char *path) {
+static int keep_and_stop(const char *path, int start) {
   edgelog_record record = a_value();
   edgelog_log *log = NULL;
   edgelog_topic *topic = NULL;
+  char byte;
+  if (read(start, &byte, 1) != 1) return 1;
   if (edgelog_open(path, NULL, &log, NULL) != EDGELOG_OK ||
       edgelog_topic_open(log, "t", 1, NULL, &topic, NULL) != EDGELOG_OK ||
       edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_BUFFERED, NULL, NULL) != EDGELOG_OK)
@@ -116,12 +118,15 @@ static void busy_while_a_stopped_process_keeps_the_topic(void) {
   edgelog_topic *topic = NULL;
   options.busy_timeout_ms = 50;
   of_topic.linger_ms = 60000;
+
+  /* Made before the log is opened, so that the child has nothing of its parent's. */
+  int state = 0, start[2];
+  CHECK(pipe(start) == 0);
+  pid_t child = fork();
+  if (child == 0) _exit(keep_and_stop(in_here("log"), start[0]));
   OK(edgelog_open(in_here("log"), &options, &log, &failure));
   OK(edgelog_topic_open(log, "t", 1, &of_topic, &topic, &failure));
-
-  int state = 0;
-  pid_t child = fork();
-  if (child == 0) _exit(keep_and_stop(in_here("log")));
+  CHECK(write(start[1], "x", 1) == 1);
   CHECK(waitpid(child, &state, WUNTRACED) == child && WIFSTOPPED(state));
   edgelog_status append =
       edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_WRITTEN, NULL, &error);
@@ -130,6 +135,8 @@ static void busy_while_a_stopped_process_keeps_the_topic(void) {
   STATUS(append, EDGELOG_BUSY);
   STATUS(open, EDGELOG_BUSY);
   CHECK(waitpid(child, &state, 0) == child && state == 0);
+  close(start[0]);
+  close(start[1]);
 
   OK(edgelog_topic_append(topic, &record, EDGELOG_DURABILITY_WRITTEN, &position, &failure));
   CHECK(position.offset == 1);
