@@ -63,7 +63,7 @@ pub const BUSY_TIMEOUT_MS_DEFAULT: u32 = 5_000;
 /// Milliseconds for which a partition is kept from other processes between two changes.
 pub const KEEP_MS: u64 = 10;
 /// Milliseconds between two questions whether another process waits for it.
-pub const ASK_MS: u64 = 2;
+pub const ASK_MS: u64 = 5;
 /// Rules of a topic's compaction.
 pub const RULES_MAX: usize = 64;
 /// The longest prefix of keys that has a rule.
