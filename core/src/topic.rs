@@ -125,17 +125,8 @@ impl Shared {
     }
 
     pub(crate) fn list(&self, context: &Context) -> Result<Vec<String>> {
-        context.sys.list(&self.dir).map_err(|e| {
-            if e.kind() == std::io::ErrorKind::NotFound {
-                // Another process deleted it.
-                self.set_deleted();
-                return self.gone();
-            }
-            Error::io(
-                format!("the directory of topic '{}' cannot be listed", self.name),
-                e,
-            )
-        })
+        let names = context.sys.list(&self.dir);
+        names.map_err(|e| self.directory_error("listed", e))
     }
 
     /// The options as the description says now. Another process may have changed them, or have
@@ -163,18 +154,22 @@ impl Shared {
     }
 
     pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {
-        context.sys.sync_dir(&self.dir).map_err(|e| {
-            if e.kind() == std::io::ErrorKind::NotFound {
-                // Another process deleted it.
-                self.set_deleted();
-                return self.gone();
-            }
-            let name = &self.name;
-            Error::io(
-                format!("the directory of topic '{name}' cannot be synced"),
-                e,
-            )
-        })
+        let synced = context.sys.sync_dir(&self.dir);
+        synced.map_err(|e| self.directory_error("synced", e))
+    }
+
+    #[cold]
+    fn directory_error(&self, what: &str, e: std::io::Error) -> Error {
+        if e.kind() == std::io::ErrorKind::NotFound {
+            // Another process deleted it.
+            self.set_deleted();
+            return self.gone();
+        }
+        let name = &self.name;
+        Error::io(
+            format!("the directory of topic '{name}' cannot be {what}"),
+            e,
+        )
     }
 
     /// Whether its files are being removed, or are gone.
