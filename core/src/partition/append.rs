@@ -274,8 +274,7 @@ impl Partition {
             state.buffered_since_ms = None;
         }
         state.counters.written_bytes = state.counters.written_bytes.saturating_add(written);
-        self.topic.add_used(written);
-        self.context.add_used(written);
+        self.resized(0, written);
         if is_readable {
             self.note_written(state);
         }
@@ -297,8 +296,7 @@ impl Partition {
             writer.trim(&*file);
         }
         let cut = before.saturating_sub(writer.file_end());
-        self.topic.subtract_used(cut);
-        self.context.subtract_used(cut);
+        self.resized(cut, 0);
     }
 
     /// Writes out what is buffered.

@@ -297,11 +297,7 @@ impl Partition {
         if let Some(new) = new {
             state.sealed.insert(at, new.sealed.clone());
         }
-        let after = state.bytes();
-        self.topic.subtract_used(before);
-        self.context.subtract_used(before);
-        self.topic.add_used(after);
-        self.context.add_used(after);
+        self.resized(before, state.bytes());
         Ok(true)
     }
 }

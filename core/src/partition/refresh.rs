@@ -138,8 +138,7 @@ impl Partition {
             state.clock = fold.clock;
         }
         writer.take_fold(fold);
-        self.topic.add_used(grown);
-        self.context.add_used(grown);
+        self.resized(0, grown);
         if torn != 0 && locked == Locked::Yes {
             // Whoever wrote this died of it: nobody else writes now.
             let _ = file.truncate(writer.written());
@@ -207,9 +206,7 @@ impl Partition {
         }
         let before = state.bytes();
         state.sealed.retain(|sealed| is_there(&sealed.name));
-        let gone = before.saturating_sub(state.bytes());
-        self.topic.subtract_used(gone);
-        self.context.subtract_used(gone);
+        self.resized(before, state.bytes());
         true
     }
 
@@ -260,10 +257,7 @@ impl Partition {
             fresh.clock = state.clock;
         }
         *state = fresh;
-        self.topic.subtract_used(before);
-        self.context.subtract_used(before);
-        self.topic.add_used(state.bytes());
-        self.context.add_used(state.bytes());
+        self.resized(before, state.bytes());
         if state.written_offset() != known_end {
             self.note_written(state);
         }

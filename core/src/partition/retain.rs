@@ -59,8 +59,7 @@ impl Partition {
             }
         }
         state.sealed.pop_front();
-        self.topic.subtract_used(oldest.bytes);
-        self.context.subtract_used(oldest.bytes);
+        self.resized(oldest.bytes, 0);
         Ok(true)
     }
 
