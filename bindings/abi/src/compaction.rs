@@ -1,14 +1,10 @@
 //! A compaction that the caller decides, and what one did.
 
-use std::mem::size_of;
-
 use crate::error::{call, Result};
 use crate::handle::Handle;
+use crate::read::fill;
 use crate::stats::{figures, Figure};
 use crate::{raw, record, Records, Status};
-
-/// The most records that one call fetches, so that the space for them stays small.
-const READ_RECORDS_MAX: u32 = 4096;
 
 figures! {
     /// What a compaction did.
@@ -73,33 +69,26 @@ impl Compaction {
 
     /// The next records, at most `max`; none at the end.
     pub fn read(&mut self, max: u32) -> Result<Option<Records<'_>>> {
-        let capacity = max.min(READ_RECORDS_MAX);
-        let mut count = 0;
-        self.records.clear();
-        self.records.reserve(capacity as usize);
         let entered = self.handle.enter()?;
-        // SAFETY: there is room for `capacity` records of the size that is told, and `&mut self`
-        // keeps other threads out.
-        let status = call(|error| unsafe {
-            raw::edgelog_compaction_read(
-                entered.pointer(),
-                self.records.as_mut_ptr(),
-                size_of::<raw::edgelog_record>() as u32,
-                capacity,
-                &mut count,
-                error,
-            )
-        })?;
+        // SAFETY: there is room for what is told, and `&mut self` keeps other threads out.
+        let status = unsafe {
+            fill(&mut self.records, max, |records, size, capacity, count| {
+                call(|error| {
+                    raw::edgelog_compaction_read(
+                        entered.pointer(),
+                        records,
+                        size,
+                        capacity,
+                        count,
+                        error,
+                    )
+                })
+            })
+        }?;
         drop(entered);
-        if status != Status::OK {
-            return Ok(None);
-        }
-        // SAFETY: the library filled `count` records, no more than there is room for. Their views
-        // last until it reads again, which needs `&mut self`.
-        unsafe {
-            self.records.set_len(count.min(capacity) as usize);
-            Ok(Some(Records::new(&self.records)))
-        }
+        // SAFETY: filled by the library. Their views last until it reads again, which needs
+        // `&mut self`.
+        Ok((status == Status::OK).then(|| unsafe { Records::new(&self.records) }))
     }
 
     /// Goes back to the first record.

@@ -1,6 +1,35 @@
 //! What a read gave.
 
-use crate::{raw, RecordView};
+use std::mem::size_of;
+
+use crate::error::Result;
+use crate::{raw, RecordView, Status};
+
+/// The most records that one call fetches, so that the space for them stays small.
+const READ_RECORDS_MAX: u32 = 4096;
+
+/// Has the library fill `records`: `read` gets where they go, the size of one, how many there is
+/// room for, and where their number goes. After any status but OK there are none.
+///
+/// # Safety
+/// When `read` answers OK, the library has filled as many as it said.
+pub(crate) unsafe fn fill(
+    records: &mut Vec<raw::edgelog_record>,
+    max: u32,
+    read: impl FnOnce(*mut raw::edgelog_record, u32, u32, *mut u32) -> Result<Status>,
+) -> Result<Status> {
+    let capacity = max.min(READ_RECORDS_MAX);
+    let mut count = 0;
+    records.clear();
+    records.reserve(capacity as usize);
+    let size = size_of::<raw::edgelog_record>() as u32;
+    let status = read(records.as_mut_ptr(), size, capacity, &mut count)?;
+    if status == Status::OK {
+        // SAFETY: filled, as this function asks for, and no more than there is room for.
+        unsafe { records.set_len(count.min(capacity) as usize) };
+    }
+    Ok(status)
+}
 
 /// The answer of [`crate::Reader::read`].
 #[derive(Debug)]

@@ -1,14 +1,11 @@
 //! Reading a topic.
 
-use std::mem::size_of;
 use std::sync::Arc;
 
 use crate::error::{call, Result};
 use crate::handle::Handle;
+use crate::read::fill;
 use crate::{raw, record, Read, RecordView, Records, Start, Status, Timeout};
-
-/// The most records that one call fetches, so that the space for them stays small.
-const READ_RECORDS_MAX: u32 = 4096;
 
 /// Reads a topic, one thread at a time. It keeps its log alive.
 pub struct Reader {
@@ -43,34 +40,29 @@ impl Reader {
 
     /// The next records, at most `max`. Waits for the first of them.
     pub fn read(&mut self, max: u32, timeout: Timeout) -> Result<Read<'_>> {
-        let capacity = max.min(READ_RECORDS_MAX);
-        let mut count = 0;
-        self.records.clear();
-        self.records.reserve(capacity as usize);
         let entered = self.handle.enter()?;
-        // SAFETY: there is room for `capacity` records of the size that is told, and `&mut self`
-        // keeps other threads out.
-        let status = call(|error| unsafe {
-            raw::edgelog_reader_read(
-                entered.pointer(),
-                self.records.as_mut_ptr(),
-                size_of::<raw::edgelog_record>() as u32,
-                capacity,
-                timeout.timeout_ms(),
-                &mut count,
-                error,
-            )
-        })?;
+        let timeout_ms = timeout.timeout_ms();
+        // SAFETY: there is room for what is told, and `&mut self` keeps other threads out.
+        let status = unsafe {
+            fill(&mut self.records, max, |records, size, capacity, count| {
+                call(|error| {
+                    raw::edgelog_reader_read(
+                        entered.pointer(),
+                        records,
+                        size,
+                        capacity,
+                        timeout_ms,
+                        count,
+                        error,
+                    )
+                })
+            })
+        }?;
         drop(entered);
         match status {
-            Status::OK => {
-                // SAFETY: the library filled `count` records, no more than there is room for. Their
-                // views last until its next call on this reader, which needs `&mut self`.
-                unsafe {
-                    self.records.set_len(count.min(capacity) as usize);
-                    Ok(Read::Records(Records::new(&self.records)))
-                }
-            }
+            // SAFETY: filled by the library. Their views last until its next call on this reader,
+            // which needs `&mut self`.
+            Status::OK => Ok(Read::Records(unsafe { Records::new(&self.records) })),
             Status::TIMEOUT => Ok(Read::TimedOut),
             Status::WOKEN => Ok(Read::Woken),
             _ => Ok(Read::End),
