@@ -163,6 +163,11 @@ impl Error {
         self.0.source.as_ref().and_then(io::Error::raw_os_error)
     }
 
+    /// Whether a file that was to be opened is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.os_error() == Some(libc::ENOENT)
+    }
+
     /// The partition concerned.
     pub fn partition(&self) -> Option<u32> {
         self.0.partition

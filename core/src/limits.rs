@@ -58,6 +58,8 @@ pub const POLL_MS: u64 = 20;
 pub const WATCH_MS: u64 = 1_000;
 /// Bytes read at once where whole files are scanned.
 pub const SCAN_BYTES: usize = 64 * 1024;
+/// Looks at a list of names before it is given up that it ever stays the same.
+pub const LOOKS_MAX: u32 = 100;
 /// Milliseconds that a change waits for another process's, unless said otherwise.
 pub const BUSY_TIMEOUT_MS_DEFAULT: u32 = 5_000;
 /// Milliseconds for which a partition is kept from other processes between two changes.

@@ -129,6 +129,19 @@ impl Shared {
         names.map_err(|e| self.directory_error("listed", e))
     }
 
+    /// The segments of a partition that its directory names, in order.
+    pub(crate) fn segment_names(&self, context: &Context, number: u32) -> Result<Vec<SegmentName>> {
+        let names = self.list(context)?.into_iter();
+        let mut found: Vec<SegmentName> = names
+            .filter_map(|name| match names::entry(&name) {
+                Entry::Segment(segment) if segment.partition == number => Some(segment),
+                _ => None,
+            })
+            .collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// The options as the description says now. Another process may have changed them, or have
     /// deleted the topic, and its directory's name may be another one's.
     pub(crate) fn refresh_options(&self, context: &Context) -> Result<()> {

@@ -263,7 +263,7 @@ impl Partition {
         let mut state = self.enter()?;
         if self.context.peers.are_shared() {
             // Others may have removed some.
-            self.see_fewer(&mut state)?;
+            self.see_sealed(&mut state)?;
         }
         let Some(first) = old.first() else {
             return Ok(false);

@@ -5,8 +5,8 @@
 use super::recover::{Recovery, Watermarks};
 use super::{Limits, Partition, Sealed, State};
 use crate::error::Result;
-use crate::limits::SCAN_BYTES;
-use crate::names::{self, Entry, SegmentName};
+use crate::limits::{LOOKS_MAX, SCAN_BYTES};
+use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::segment::Window;
 use crate::sys::{File, OpenHow};
@@ -57,7 +57,8 @@ impl Partition {
         }
         let mut state = self.state.lock();
         if state.turn.taken {
-            return Ok(());
+            // Before it was taken, others may have compacted.
+            return self.see_sealed(&mut state);
         }
         let seen = self.see_active(&mut state, Locked::No)?;
         self.see_names(&mut state, options, &seen, Locked::No)
@@ -171,25 +172,64 @@ impl Partition {
         seen: &Seen,
         locked: Locked,
     ) -> Result<()> {
-        let mut found: Vec<SegmentName> = Vec::new();
-        for name in self.topic.list(&self.context)? {
-            if let Entry::Segment(segment) = names::entry(&name) {
-                if segment.partition == self.number {
-                    found.push(segment);
-                }
+        let mut looks_left = LOOKS_MAX;
+        loop {
+            let found = self.names(locked)?;
+            if !matches!(seen, Seen::Other) && self.only_fewer(state, &found) {
+                return Ok(());
+            }
+            looks_left = looks_left.saturating_sub(1);
+            match self.see_anew(state, options, found, locked) {
+                // A segment went while we looked: what took its place is there now.
+                Err(e) if e.is_missing() && looks_left != 0 => {}
+                other => return other,
             }
         }
-        found.sort_unstable();
-        if !matches!(seen, Seen::Other) && self.only_fewer(state, &found) {
-            return Ok(());
-        }
-        self.see_anew(state, options, found, locked)
     }
 
-    /// Forgets the sealed segments that other processes removed.
-    pub(super) fn see_fewer(&self, state: &mut State) -> Result<()> {
-        let options = self.topic.options();
-        self.see_names(state, &options, &Seen::Same, Locked::Yes)
+    /// The names of this partition's segments, in order.
+    fn names(&self, locked: Locked) -> Result<Vec<SegmentName>> {
+        let mut found = self.topic.segment_names(&self.context, self.number)?;
+        if locked == Locked::Yes {
+            return Ok(found);
+        }
+        // A long list is read in parts. Between two of them a new name may come into the first
+        // and the old one leave the second: so it counts when it stays the same.
+        for _ in 0..LOOKS_MAX {
+            let again = self.topic.segment_names(&self.context, self.number)?;
+            if again == found {
+                break;
+            }
+            found = again;
+        }
+        Ok(found)
+    }
+
+    /// Learns which sealed segments other processes removed and replaced. The region is taken, so
+    /// all else is known, and there may be records in the buffer that no file tells of.
+    pub(super) fn see_sealed(&self, state: &mut State) -> Result<()> {
+        let mut found = self.names(Locked::Yes)?;
+        if self.only_fewer(state, &found) {
+            return Ok(());
+        }
+        if let Some(writer) = &state.active {
+            found.retain(|name| name.base < writer.name.base);
+        }
+        let mut recovery = Recovery {
+            context: &self.context,
+            topic: &self.topic,
+            options: &self.topic.options(),
+            may_repair: false,
+            known: &state.sealed,
+            report: &mut Vec::new(),
+            repairs: &mut Vec::new(),
+        };
+        let fresh = recovery.run(self.number, found, Watermarks::default())?;
+        let before = state.bytes();
+        state.sealed = fresh.sealed;
+        state.compacted_to = state.compacted_to.max(fresh.compacted_to);
+        self.resized(before, state.bytes());
+        Ok(())
     }
 
     /// Forgets the sealed segments that went, when that is all that happened.
@@ -234,12 +274,7 @@ impl Partition {
             next_offset: known_end,
             durable: state.durable,
         };
-        let mut fresh = match recovery.run(self.number, found, marks) {
-            Ok(fresh) => fresh,
-            // A segment went while we looked: the next look sees the rest.
-            Err(e) if e.os_error() == Some(libc::ENOENT) && locked == Locked::No => return Ok(()),
-            Err(e) => return Err(e),
-        };
+        let mut fresh = recovery.run(self.number, found, marks)?;
         if locked == Locked::Yes {
             for repair in repairs {
                 // What cannot be done now is found again.

@@ -95,17 +95,11 @@ impl Reader {
         };
         let mut floor = view.name.base;
         if from_ms.is_none_or(|from_ms| view.time_min_ms <= from_ms) {
-            let first = partition.first_position();
-            let block = self.index_for(&view)?.block_before(before);
-            let (start, end) = match block {
-                Some((entry, end)) => {
-                    floor = entry.offset;
-                    (entry.position, end.unwrap_or(view.end).min(view.end))
-                }
-                None => (first, view.end),
-            };
-            if self.load(&view)? {
-                self.collect(&view, start, end, before)?;
+            match self.collect_before(&view, before)? {
+                Some(from) => floor = from,
+                // What took its place is looked at next.
+                None if !self.is_still_listed(&view)? => return Ok(true),
+                None => {}
             }
         }
         if self.block.records.is_empty() {
@@ -120,6 +114,28 @@ impl Reader {
             }
         }
         Ok(true)
+    }
+
+    /// Collects the records of a segment's last block before an offset; answers from which offset
+    /// on, or `None` when its file is gone.
+    fn collect_before(&mut self, view: &View, before: u64) -> Result<Option<u64>> {
+        let first = self.partition(view.name.partition)?.first_position();
+        let block = match self.index_for(view) {
+            Err(e) if e.is_missing() => return Ok(None),
+            index => index?.block_before(before),
+        };
+        let (floor, start, end) = match block {
+            Some((entry, end)) => {
+                let end = end.unwrap_or(view.end).min(view.end);
+                (entry.offset, entry.position, end)
+            }
+            None => (view.name.base, first, view.end),
+        };
+        if !self.load(view)? {
+            return Ok(None);
+        }
+        self.collect(view, start, end, before)?;
+        Ok(Some(floor))
     }
 
     fn index_for(&mut self, view: &View) -> Result<&Index> {

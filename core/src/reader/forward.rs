@@ -30,10 +30,14 @@ impl Reader {
             Start::Offset(offset) => Cursor::at(number, offset.max(earliest)),
             Start::Time(ms) => {
                 let mut cursor = Cursor::at(number, earliest);
-                if let Some(view) = partition.view_at_time(ms) {
-                    let entry = partition.index_of(&view)?.at_time(ms);
+                while let Some(view) = partition.view_at_time(ms) {
+                    let entry = match partition.index_of(&view) {
+                        Err(e) if e.is_missing() && !self.is_still_listed(&view)? => continue,
+                        index => index?.at_time(ms),
+                    };
                     let offset = entry.map_or(view.name.base, |entry| entry.offset);
                     cursor.offset = offset.max(earliest);
+                    break;
                 }
                 cursor.from_ms = Some(ms);
                 cursor
@@ -234,13 +238,11 @@ impl Reader {
         }
     }
 
-    /// Goes on where a segment's file is gone: retention of this or another process took it, or
-    /// somebody else did. False when nothing is known behind it.
+    /// Goes on where a segment's file is gone: retention or compaction of this or another process
+    /// took it, or somebody else did. False when nothing is known behind it.
     fn pass_missing(&mut self, view: &View) -> Result<bool> {
         self.loaded = None;
-        let partition = self.partition(view.name.partition)?;
-        partition.refresh_names(&self.topic.shared.options())?;
-        let still_listed = partition.view_again(&view.name).is_some();
+        let still_listed = self.is_still_listed(view)?;
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(false);
         };
@@ -305,7 +307,7 @@ impl Reader {
         if from > view.name.base {
             match partition.index_of(&view) {
                 // Gone meanwhile; that is found out when it is to be read.
-                Err(e) if e.os_error() == Some(libc::ENOENT) => {}
+                Err(e) if e.is_missing() => {}
                 index => position = index?.at_offset(from).map_or(position, |e| e.position),
             }
         }

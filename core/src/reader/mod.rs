@@ -16,7 +16,7 @@ use crate::limits::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, KEY_BYTES_MAX};
 use crate::log::Inner as Log;
 use crate::names::SegmentName;
 use crate::options::{Direction, OnGap, ReaderOptions, Start};
-use crate::partition::Partition;
+use crate::partition::{Partition, View};
 use crate::record::{partition_of, RecordView};
 use crate::segment::Window;
 use crate::topic::Inner as Topic;
@@ -206,6 +206,14 @@ impl Reader {
 
     fn partition(&self, number: u32) -> Result<&Partition> {
         self.topic.partition(number)
+    }
+
+    /// Whether a segment whose file is gone is one of the partition's all the same. If it is not,
+    /// compaction or retention took it, and what took its place is known from here on.
+    fn is_still_listed(&self, view: &View) -> Result<bool> {
+        let partition = self.partition(view.name.partition)?;
+        partition.refresh_names(&self.topic.shared.options())?;
+        Ok(partition.view_again(&view.name).is_some())
     }
 
     fn fail(&self, view: &SegmentName, source: std::io::Error) -> Error {

@@ -8,6 +8,7 @@
     reason = "test"
 )]
 
+mod compaction;
 mod deaths;
 mod model;
 mod process;

@@ -32,10 +32,14 @@ struct Life {
     locks: Vec<HeldLock>,
 }
 
+/// What others do while a process is not looked at.
+type Meanwhile = Box<dyn FnMut() + Send>;
+
 #[derive(Clone)]
 pub struct Process {
     sys: FaultySys,
     life: Arc<Mutex<Life>>,
+    after_look: Arc<Mutex<Option<Meanwhile>>>,
 }
 
 fn killed() -> Error {
@@ -47,7 +51,13 @@ impl Process {
         Process {
             sys: sys.clone(),
             life: Arc::default(),
+            after_look: Arc::default(),
         }
+    }
+
+    /// Each time it has looked which segments there are, others do this before it goes on.
+    pub fn after_each_look(&self, meanwhile: impl FnMut() + Send + 'static) {
+        *self.after_look.lock() = Some(Box::new(meanwhile));
     }
 
     /// It dies at this operation, counted from 0.
@@ -70,6 +80,12 @@ impl Process {
     /// Operations that changed something, so far.
     pub fn operations(&self) -> u64 {
         self.life.lock().operations
+    }
+
+    fn looked(&self) {
+        if let Some(meanwhile) = self.after_look.lock().as_mut() {
+            meanwhile();
+        }
     }
 
     fn alive(&self) -> Result<()> {
@@ -206,7 +222,11 @@ impl Sys for Process {
     }
     fn size_bytes(&self, path: &str) -> Result<u64> {
         self.alive()?;
-        self.sys.size_bytes(path)
+        let size = self.sys.size_bytes(path);
+        if path.ends_with(".seg") {
+            self.looked();
+        }
+        size
     }
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.change_whole(|| self.sys.rename(from, to))
@@ -222,7 +242,11 @@ impl Sys for Process {
     }
     fn list(&self, path: &str) -> Result<Vec<String>> {
         self.alive()?;
-        self.sys.list(path)
+        let names = self.sys.list(path);
+        if !path.is_empty() {
+            self.looked();
+        }
+        names
     }
     fn sync_dir(&self, path: &str) -> Result<()> {
         self.change_whole(|| self.sys.sync_dir(path))
