@@ -5,7 +5,7 @@ use crate::block;
 use crate::context::Context;
 use crate::describe::{CheckpointBody, LogBody, TopicBody};
 use crate::error::{Error, Kind, Result};
-use crate::limits::PARTITIONS_MAX;
+use crate::limits::{LOOKS_MAX, PARTITIONS_MAX};
 use crate::meta::{self, Meta};
 use crate::names::{self, Entry, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
@@ -197,7 +197,7 @@ pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>
         match found {
             Ok(found) => topics.extend(found.map(Arc::new)),
             // It went while it was looked at.
-            Err(e) if e.os_error() == Some(libc::ENOENT) => {}
+            Err(e) if e.is_missing() => {}
             Err(e) => return Err(e),
         }
     }
@@ -243,26 +243,41 @@ fn recover_topic(
     let shared = Arc::new(Shared::new(name, uid, found.dir, found.options.clone()));
     shared.add_used(found.meta_bytes);
     context.add_used(found.meta_bytes);
-    let mut partitions = Vec::new();
-    for number in 0..found.options.partitions {
-        let of_partition = |name: &&SegmentName| name.partition == number;
-        let names = found.names.iter().filter(of_partition).copied().collect();
-        let marks = found.checkpoint.watermarks.get(number as usize).copied();
-        let options = &found.options;
-        let known = VecDeque::new();
-        let mut recovery = Recovery {
-            context,
-            topic: &shared,
-            options,
-            may_repair,
-            known: &known,
-            report,
-            repairs,
-        };
-        if may_repair {
+    let numbers = 0..found.options.partitions;
+    if may_repair {
+        for number in numbers.clone() {
             context.peers.take(region_of(&shared.dir, number))?;
         }
-        let state = recovery.run(number, names, marks.unwrap_or_default())?;
+    }
+    // What others changed before, and until the checkpoint was read, counts.
+    let mut names = segments_in(context, &shared)?;
+    let mut partitions = Vec::new();
+    for number in numbers {
+        let marks = found.checkpoint.watermarks.get(number as usize).copied();
+        let before = (report.len(), repairs.len());
+        let mut looks_left = LOOKS_MAX;
+        let state = loop {
+            let of_partition = |name: &&SegmentName| name.partition == number;
+            let names_here = names.iter().filter(of_partition).copied().collect();
+            let mut recovery = Recovery {
+                context,
+                topic: &shared,
+                options: &found.options,
+                may_repair,
+                known: &VecDeque::new(),
+                report,
+                repairs,
+            };
+            match recovery.run(number, names_here, marks.unwrap_or_default()) {
+                // A segment went while we looked: what took its place is there now.
+                Err(e) if e.is_missing() && looks_left != 0 => {}
+                other => break other?,
+            }
+            looks_left = looks_left.saturating_sub(1);
+            report.truncate(before.0);
+            repairs.truncate(before.1);
+            names = segments_in(context, &shared)?;
+        };
         partitions.push(Partition::new(
             number,
             context.clone(),
@@ -272,6 +287,17 @@ fn recover_topic(
     }
     let checkpoint = found.checkpoint.watermarks;
     Ok(topic::Inner::new(shared, partitions, checkpoint))
+}
+
+/// The segments of a topic that are files, of all partitions.
+fn segments_in(context: &Context, topic: &Shared) -> Result<Vec<SegmentName>> {
+    let names = topic.list(context)?.into_iter();
+    let segments = names.filter_map(|name| match names::entry(&name) {
+        Entry::Segment(segment) => Some(segment),
+        _ => None,
+    });
+    let is_file = |segment: &SegmentName| context.sys.is_file(&segment.path(&topic.dir));
+    Ok(segments.filter(is_file).collect())
 }
 
 impl Loading<'_> {

@@ -98,6 +98,52 @@ fn undecided(sys: &FaultySys) {
     fill(&log.topic("t", Create::New, &options).unwrap(), 200);
 }
 
+#[test]
+fn a_log_opens_while_it_is_compacted() {
+    let sys = FaultySys::new();
+    let other = open(&Process::on(&sys));
+    let due = TopicOptions {
+        compact_trigger_bytes: 4096,
+        ..keeps(1)
+    };
+    let topic = other.topic("t", Create::New, &due).unwrap();
+    for i in 0..10 {
+        put(&topic, &format!("once {i}"), Some("value"));
+    }
+    fill(&topic, 200);
+    // It is under way, so that whoever opens the log must not clean up.
+    other.maintain(0).unwrap();
+    let process = Process::on(&sys);
+    process.after_each_look(move || {
+        // While the opener has the partition, it waits and goes on later.
+        while topic.stats().unwrap().compactions == 0 && other.maintain(0).is_ok() {}
+    });
+    let log = open(&process);
+    assert!(log.recovery().unwrap().is_empty());
+    let left = offsets(&read_all(&existing(&log, "t")).unwrap());
+    assert_eq!(left[..10], (0..10).collect::<Vec<_>>());
+    assert_eq!(left.last(), Some(&209));
+    assert!(left.len() < 100, "it was not compacted");
+}
+
+#[test]
+fn a_log_opens_for_reading_while_it_is_compacted() {
+    let sys = FaultySys::new();
+    undecided(&sys);
+    let read_only = LogOptions {
+        mode: Mode::ReadOnly,
+        ..LogOptions::default()
+    };
+    let process = Process::on(&sys);
+    process.after_each_look(compact_bit_by_bit(&sys, 25));
+    let log = Log::open_on(Arc::new(process), &read_only).unwrap();
+    let report = log.recovery().unwrap();
+    assert!(report.is_empty(), "{report:?}");
+    let later = open(&Process::on(&sys));
+    let (own, its) = (existing(&log, "t"), existing(&later, "t"));
+    assert_eq!(read_all(&own).unwrap(), read_all(&its).unwrap());
+}
+
 /// What a reader still gives after a few records, when meanwhile others compact.
 fn read_on(log: &Log, options: &ReaderOptions, meanwhile: impl FnOnce(&Topic)) -> Vec<u64> {
     let topic = existing(log, "t");
