@@ -387,10 +387,9 @@ impl Topic {
     pub fn compact(&self) -> Result<CompactionReport> {
         self.check()?;
         self.refresh()?;
-        let options = self.inner.shared.options();
         let mut sum = CompactionReport::default();
         for partition in &self.inner.partitions {
-            sum.add(&partition.compact_now(&options)?);
+            sum.add(&partition.compact_now()?);
         }
         Ok(sum)
     }

@@ -131,7 +131,7 @@ impl Compaction {
         if said.is_none() {
             return Err(committed());
         }
-        partition.compact_as(|partition, min_garbage_percent| {
+        partition.compact_as(|partition, options| {
             let (keys, mut drops) = match said.take() {
                 Some(said) => (said.keys, said.drops),
                 None => (Keys::new(0, 0), Vec::new()),
@@ -142,7 +142,7 @@ impl Compaction {
                 Judge::Application { drops },
                 keys,
                 keys_max,
-                min_garbage_percent,
+                options.min_garbage_percent,
                 end_offset,
             )
         })

@@ -132,7 +132,16 @@ impl Partition {
             if !self.context.peers.try_work(self.sys())? {
                 return Ok(Some(BUSY_LOOK_MS));
             }
-            *job = Some(Box::new(self.job(options)));
+            match self.begin() {
+                Ok(options) if self.needs_compaction(&options) => {
+                    *job = Some(Box::new(self.job(&options)));
+                }
+                // Somebody else has done it.
+                other => {
+                    self.context.peers.end_work();
+                    return other.map(|_| None);
+                }
+            }
         }
         let Some(under_way) = job.as_mut() else {
             return Ok(None);
@@ -150,14 +159,24 @@ impl Partition {
     }
 
     /// Compacts now, all of it, on this thread.
-    pub(crate) fn compact_now(&self, options: &TopicOptions) -> Result<CompactionReport> {
-        self.compact_as(|partition, _| partition.job(options))
+    pub(crate) fn compact_now(&self) -> Result<CompactionReport> {
+        self.compact_as(|partition, options| partition.job(options))
+    }
+
+    /// Nobody else compacts from here on. What others did before counts: a segment that one of
+    /// them replaced would be missing, and with it what it says of its keys; and the rules are
+    /// everybody's.
+    fn begin(&self) -> Result<TopicOptions> {
+        self.topic.refresh_options(&self.context)?;
+        let options = self.topic.options();
+        self.refresh_names(&options)?;
+        Ok(options)
     }
 
     /// Does a whole job; for the application's own, which gets the topic's least part of garbage.
     pub(crate) fn compact_as(
         &self,
-        job: impl FnOnce(&Partition, u32) -> Job,
+        job: impl FnOnce(&Partition, &TopicOptions) -> Job,
     ) -> Result<CompactionReport> {
         self.context.check_writable()?;
         self.topic.check()?;
@@ -168,18 +187,14 @@ impl Partition {
             let text = "another compaction of the log is under way";
             return Err(Error::new(Kind::Busy, text).in_partition(self.number));
         }
-        let options = self.topic.options();
-        let mut job = job(self, options.min_garbage_percent);
-        let answer = loop {
-            match self.step(&mut job) {
-                Ok(false) => {}
-                Ok(true) => break Ok(()),
-                Err(error) => break Err(error),
-            }
-        };
+        let answer = self.begin().and_then(|options| {
+            let mut job = job(self, &options);
+            while !self.step(&mut job)? {}
+            Ok(job)
+        });
         self.context.peers.end_work();
         drop(slot);
-        answer?;
+        let job = answer?;
         self.note_compacted(&job);
         Ok(job.report())
     }

@@ -73,6 +73,60 @@ fn what_is_buffered_outlives_a_compaction_after_anothers() {
     assert_eq!(put(&bt, "k", Some("next")), 401);
 }
 
+#[test]
+fn a_tombstone_stays_while_what_it_deleted_is_in_a_segment_that_another_rewrote() {
+    let sys = FaultySys::new();
+    let (a, b) = (open(&Process::on(&sys)), open(&Process::on(&sys)));
+    let options = TopicOptions {
+        min_garbage_percent: 60,
+        tombstone_ms: 1,
+        compact_trigger_bytes: 4096,
+        ..keeps(1)
+    };
+    let at = a.topic("t", Create::New, &options).unwrap();
+    let bt = existing(&b, "t");
+    // A segment that is worth it, because of a key that went on.
+    for _ in 0..25 {
+        put(&at, "busy", Some(&"b".repeat(100)));
+    }
+    put(&at, "gone", Some("old"));
+    for i in 0..60 {
+        put(&at, &format!("live {i}"), Some(&"l".repeat(100)));
+    }
+    for _ in 0..80 {
+        put(&at, "busy", Some(&"b".repeat(100)));
+    }
+    assert!(bt.compact().unwrap().segments_rewritten > 0);
+    put(&at, "gone", None);
+    for _ in 0..80 {
+        put(&at, "busy", Some(&"b".repeat(100)));
+    }
+    sys.advance_ms(100_000);
+    // By itself, which looks at nothing before.
+    for _ in 0..100 {
+        a.maintain(0).unwrap();
+    }
+    assert_eq!(at.stats().unwrap().compactions, 1);
+    let mut reader = at.reader(&ReaderOptions::default()).unwrap();
+    let latest = reader.latest(b"gone").unwrap();
+    assert!(
+        latest.is_none_or(|record| record.value.is_none()),
+        "it came back"
+    );
+}
+
+#[test]
+fn rules_are_everybodys() {
+    let sys = FaultySys::new();
+    let (a, b) = (open(&Process::on(&sys)), open(&Process::on(&sys)));
+    let at = a.topic("t", Create::New, &keeps(1)).unwrap();
+    let bt = existing(&b, "t");
+    fill(&at, 200);
+    at.configure(&keeps(40)).unwrap();
+    bt.compact().unwrap();
+    assert!(read_all(&at).unwrap().len() >= 160);
+}
+
 /// Compacts again and again: each time something of the first segment goes.
 fn compact_bit_by_bit(sys: &FaultySys, times: usize) -> impl FnMut() + Send + 'static {
     let log = open(&Process::on(sys));
