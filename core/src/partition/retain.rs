@@ -47,7 +47,12 @@ impl Partition {
         let path = oldest.name.path(&self.topic.dir);
         self.context.files.forget(&path);
         match self.context.sys.unlink(&path) {
-            // Another process was faster.
+            // Another process was faster. If it compacted, there is another one in its place, and
+            // what is behind it must not go first.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.context.others_write() => {
+                self.see_sealed(state)?;
+                return Ok(true);
+            }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(self.io_error("the segment cannot be removed", oldest.name, e)),
             Ok(()) => {

@@ -292,3 +292,29 @@ fn the_newest_of_a_key_and_a_moment_are_found_after_anothers_compaction() {
     let found = offsets(&drain(&mut reader).unwrap());
     assert_eq!(found, (220..600).collect::<Vec<_>>());
 }
+
+#[test]
+fn retention_takes_the_oldest_first_after_anothers_compaction() {
+    let sys = FaultySys::new();
+    let (a, b) = (open_background(&sys), open(&Process::on(&sys)));
+    let options = TopicOptions {
+        keep: Vec::new(),
+        max_bytes: 24 * 1024,
+        ..keeps(1)
+    };
+    let at = a.topic("t", Create::New, &options).unwrap();
+    let bt = existing(&b, "t");
+    fill(&at, 150);
+    sys.advance_ms(IDLE_MS);
+    // The first three become one.
+    let mut compaction = bt.compaction(0).unwrap();
+    (1..80).for_each(|offset| compaction.drop_record(offset).unwrap());
+    compaction.commit().unwrap();
+    for _ in 0..300 {
+        fill(&at, 1);
+        let left = offsets(&read_all(&bt).unwrap());
+        let follows = |two: &[u64]| two[0] + 1 == two[1] || two == [0, 80];
+        assert!(left.windows(2).all(follows), "{left:?}");
+    }
+    assert!(a.verify().unwrap().is_empty() && b.verify().unwrap().is_empty());
+}
