@@ -11,8 +11,9 @@ use crate::partition::{Partition, View};
 use crate::report::{Damage, DamageKind};
 use crate::segment::header::ClockMark;
 use crate::segment::{footer, window, Fold, Header, Window};
-use crate::sys::OpenHow;
+use crate::sys::{File, OpenHow};
 use crate::topic;
+use std::sync::Arc;
 
 /// Reads every file of the log and tells each damage. Appends may go on meanwhile.
 pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
@@ -49,59 +50,73 @@ fn verify_partition(
 ) -> Result<()> {
     let mut base = None;
     let mut expected = None;
-    while let Some(view) = partition.view_after(base) {
+    while let Some(mut view) = partition.view_after(base) {
         log.context().check()?;
-        let place = |kind, position, bytes, offset, offset_end| Damage {
-            kind,
-            topic: topic.shared.name.clone(),
-            partition: partition.number,
-            segment: view.name.base,
-            position,
-            bytes,
-            offset,
-            offset_end,
+        // One that was compacted meanwhile, with more that were behind it.
+        let covers = |view: &View, end| view.name.base <= end && end < view.next_offset;
+        if let Some(end) = expected.filter(|end| *end < view.name.base) {
+            let again = partition.view_at(end).filter(|view| covers(view, end));
+            view = again.unwrap_or(view);
+        }
+        let file = file_of(log, partition, &view)?;
+        if file.is_none() {
+            // Retention or compaction was faster.
+            partition.refresh_names(&topic.shared.options())?;
+            if partition.view_again(&view.name).is_none() {
+                continue;
+            }
+        }
+        let mut tell_of = |kind, position, bytes, offset, offset_end| {
+            tell(Damage {
+                kind,
+                topic: topic.shared.name.clone(),
+                partition: partition.number,
+                segment: view.name.base,
+                position,
+                bytes,
+                offset,
+                offset_end,
+            });
         };
         if let Some(end) = expected.filter(|end| *end < view.name.base) {
-            tell(place(DamageKind::Missing, 0, 0, end, view.name.base));
+            tell_of(DamageKind::Missing, 0, 0, end, view.name.base);
         }
-        verify_segment(
-            log,
-            partition,
-            &view,
-            &mut |kind, position, bytes, first, end| {
-                tell(place(kind, position, bytes, first, end));
-            },
-        )?;
+        // Of an empty one nothing is written yet.
+        if let Some(file) = file.filter(|_| view.end != 0) {
+            verify_segment(log, partition, &view, &file, &mut tell_of)?;
+        }
         base = Some(view.name.base);
         expected = Some(view.next_offset);
     }
     Ok(())
 }
 
+fn unreadable(partition: &Partition, view: &View, e: std::io::Error) -> Error {
+    Error::io("the segment cannot be read", e)
+        .in_partition(partition.number)
+        .in_segment(view.name.base)
+}
+
+/// A segment's file, if it is there.
+fn file_of(log: &Inner, partition: &Partition, view: &View) -> Result<Option<Arc<dyn File>>> {
+    let path = partition.path(&view.name);
+    match log.context().files.get(&path, OpenHow::Read) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some).map_err(|e| unreadable(partition, view, e)),
+    }
+}
+
 fn verify_segment(
     log: &Inner,
     partition: &Partition,
     view: &View,
+    file: &Arc<dyn File>,
     tell: &mut dyn FnMut(DamageKind, u64, u64, u64, u64),
 ) -> Result<()> {
-    if view.end == 0 {
-        // Nothing of it is written yet.
-        return Ok(());
-    }
-    let fail = |e| {
-        Error::io("the segment cannot be read", e)
-            .in_partition(partition.number)
-            .in_segment(view.name.base)
-    };
-    let path = partition.path(&view.name);
-    let file = match log.context().files.get(&path, OpenHow::Read) {
-        // Retention was faster.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(fail)?,
-    };
+    let fail = |e| unreadable(partition, view, e);
     let start = partition.first_position();
     let mut bytes = vec![0; usize::try_from(start.min(view.end)).unwrap_or(0)];
-    window::read_full(&*file, &mut bytes, 0).map_err(fail)?;
+    window::read_full(&**file, &mut bytes, 0).map_err(fail)?;
     if !Header::decode(&bytes).is_ok_and(|header| header.name == view.name) {
         tell(
             DamageKind::Header,
@@ -140,7 +155,7 @@ fn verify_segment(
         tell(DamageKind::TornTail, fold.end, torn, found, end);
     }
     if view.sealed {
-        let footer = footer::read(&*file, view.end, &view.place).map_err(fail)?;
+        let footer = footer::read(&**file, view.end, &view.place).map_err(fail)?;
         if footer.is_none_or(|footer| footer.summary.next_offset < found) {
             tell(DamageKind::Footer, fold.end, 0, found, found);
         }

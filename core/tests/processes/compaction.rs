@@ -318,3 +318,17 @@ fn retention_takes_the_oldest_first_after_anothers_compaction() {
     }
     assert!(a.verify().unwrap().is_empty() && b.verify().unwrap().is_empty());
 }
+
+#[test]
+fn verify_looks_at_what_another_wrote_anew() {
+    let sys = FaultySys::new();
+    undecided(&sys);
+    let log = open(&Process::on(&sys));
+    assert!(log.verify().unwrap().is_empty());
+    compact_bit_by_bit(&sys, 1)();
+    let is_new = |name: &String| name.ends_with("0000001.seg");
+    let written = sys.files().into_iter().find(is_new).unwrap();
+    assert!(sys.flip_bit(&written, 8 * 1000));
+    let report = log.verify().unwrap();
+    assert_eq!(report.entries().len(), 1, "{report:?}");
+}
