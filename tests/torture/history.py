@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import edgelog
+
+HERE = Path(__file__).resolve().parent
+
+# Topics of which a compaction removes records.
+COMPACTED = "compact-"
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,15 @@ class Ack:
 
     def tags(self) -> list[str]:
         return [f"{self.tag}/{i}/{self.count}" for i in range(self.count)]
+
+
+@dataclass(frozen=True)
+class Try:
+    """An append to a compacted topic that was begun. A key has a "!" before it for a tombstone."""
+
+    partition: int
+    start_ns: int
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,10 @@ class Life:
     name: str
     number: int
     acks: list[Ack] = field(default_factory=list)
+    # By topic and sequence.
+    tries: dict[tuple[str, str], Try] = field(default_factory=dict)
+    # Records that its compactions removed, by topic.
+    removed: list[tuple[str, int]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     has_started: bool = False
@@ -77,6 +97,12 @@ def read_life(path: Path) -> Life:
         kind, *words = line.split()
         if kind == "ack":
             waiting[words[0]].append(tuple(words))
+        elif kind == "try":
+            topic, partition, sequence, start, keys = words
+            begun = Try(int(partition), int(start), tuple(keys.split(",")))
+            life.tries[topic, sequence] = begun
+        elif kind == "compacted":
+            life.removed.append((words[0], int(words[1])))
         elif kind == "flushed":
             settle(words[0], True)
         elif kind in ("closed", "closed-badly"):
@@ -98,16 +124,52 @@ def read_life(path: Path) -> Life:
 
 @dataclass
 class Partition:
-    """A partition as it is in the end: tags by offset."""
+    """A partition as it is in the end: tags by offset, and keys, as a Try has them."""
 
     topic: str
     number: int
     earliest: int
     following: int
     tags: dict[int, str] = field(default_factory=dict)
+    keys: dict[int, str] = field(default_factory=dict)
+    # Segments that are sealed end here.
+    sealed: int = 0
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.topic.startswith(COMPACTED)
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.number}]"
+
+
+def tag_of(record: edgelog.Record) -> str:
+    # A tombstone has no value, so a header has its tag.
+    value = record.value if record.value is not None else dict(record.headers).get("tag", b"")
+    return value.split(b" ")[0].decode()
+
+
+def key_of(record: edgelog.Record) -> str:
+    return ("!" if record.value is None else "") + (record.key or b"").decode()
+
+
+def read_partitions(log: edgelog.Log) -> dict[tuple[str, int], Partition]:
+    found = {}
+    for name in log.topics():
+        topic = log.topic(name, create=False)
+        for number in range(topic.options.partitions):
+            stats = topic.partition_stats(number)
+            one = Partition(name, number, stats.earliest_offset, stats.next_offset)
+            for record in topic.reader(partition=number):
+                one.tags[record.offset] = tag_of(record)
+                if one.is_compacted:
+                    one.keys[record.offset] = key_of(record)
+            if one.is_compacted:
+                compaction = topic.compaction(number)
+                one.sealed = compaction.end_offset
+                compaction.abandon()
+            found[name, number] = one
+    return found
 
 
 def read_times(path: Path) -> list[tuple[int, int]]:
@@ -122,16 +184,19 @@ class History:
         self.lives = [self._life(path, lives) for path in sorted((directory / "journal").iterdir())]
         self.stops = read_times(directory / "stops")
         self.slow = read_times(directory / "slow")
+        self.end_ns = int((directory / "end").read_text())
         start = time.monotonic()
-        with edgelog.open(directory / "log") as log:
+        # Nothing is compacted while it is looked at.
+        with edgelog.open(directory / "log", maintenance="manual") as log:
             self.opened_s = time.monotonic() - start
             self.damages = [str(one) for one in log.verify()]
-            self.partitions = {}
-            for name in log.topics():
-                topic = log.topic(name, create=False)
-                for number in range(topic.options.partitions):
-                    one = self._partition(topic, number)
-                    self.partitions[name, number] = one
+            self.partitions = read_partitions(log)
+        subprocess.run([sys.executable, HERE / "compact.py", directory], check=True)
+        # The same once more, compacted as far as it goes.
+        with edgelog.open(directory / "log", maintenance="manual") as log:
+            self.damages += [f"compacted: {one}" for one in log.verify()]
+            self.compacted = read_partitions(log)
+        self.leftovers = sorted(str(one) for one in (directory / "log").rglob("*.tmp"))
 
     @staticmethod
     def _life(path: Path, known: dict[str, Life]) -> Life:
@@ -139,14 +204,6 @@ class History:
         seen = known[path.name]
         life.was_killed, life.exit_code, life.stderr = seen.was_killed, seen.exit_code, seen.stderr
         return life
-
-    @staticmethod
-    def _partition(topic: edgelog.Topic, number: int) -> Partition:
-        stats = topic.partition_stats(number)
-        one = Partition(topic.name, number, stats.earliest_offset, stats.next_offset)
-        for record in topic.reader(partition=number):
-            one.tags[record.offset] = (record.value or b"").split(b" ")[0].decode()
-        return one
 
     def own_ms(self, call: Call) -> float:
         """How long a call took, without the time in which the machine itself was slow."""

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Protocol
 
 from history import Call, History, Partition
 
 
+class Check(Protocol):
+    """A file of checks/. It may have `plants`, too: names, and contexts with something wrong."""
+
+    def check(self, history: History) -> Iterator[str]: ...
+
+
 @contextmanager
-def other_tags(one: Partition, change: Callable[[dict[int, str]], None]) -> Iterator[None]:
-    before = one.tags
-    one.tags = dict(before)
-    change(one.tags)
+def other(one: Partition, change: Callable[[Partition], object]) -> Iterator[None]:
+    before = one.tags, one.keys
+    one.tags, one.keys = map(dict, before)
+    change(one)
     try:
         yield
     finally:
-        one.tags = before
+        one.tags, one.keys = before
 
 
-def unnoticed(history: History, problems: Callable[[History], list[str]]) -> list[str]:
+def unnoticed(history: History, checks: Sequence[Check]) -> list[str]:
     """What was put wrong and found by no check."""
     missed = []
 
-    def expect(name: str) -> None:
-        if not problems(history):
+    def expect(name: str, noticing: Sequence[Check] = checks) -> None:
+        if not any(True for check in noticing for _ in check.check(history)):
             missed.append(f"selfcheck: nobody notices {name}")
 
+    for check in checks:
+        if plants := getattr(check, "plants", None):
+            for name, wrong in plants(history):
+                with wrong:
+                    expect(name, [check])
     main = history.partitions["main", 0]
     middle = main.following // 2
     for name, change in {
-        "a record that is lost": lambda tags: tags.pop(middle),
-        "a record that is another one": lambda tags: tags.update({middle: tags[middle + 1]}),
-        "two that change places": lambda tags: tags.update(
-            {middle: tags[middle + 1], middle + 1: tags[middle]}
+        "a record that is lost": lambda one: one.tags.pop(middle),
+        "a record that is another one": lambda one: one.tags.update({middle: one.tags[middle + 1]}),
+        "two that change places": lambda one: one.tags.update(
+            {middle: one.tags[middle + 1], middle + 1: one.tags[middle]}
         ),
-        "an end that is missing": lambda tags: [tags.pop(o) for o in list(tags) if o > middle],
+        "an end that is missing": lambda one: [
+            one.tags.pop(offset) for offset in list(one.tags) if offset > middle
+        ],
     }.items():
-        with other_tags(main, change):
+        with other(main, change):
             expect(name)
     life, ack = next(
         (life, ack)

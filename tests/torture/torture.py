@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 from history import History, Life
 from selfcheck import unnoticed
@@ -176,6 +177,7 @@ class Torture:
                 except subprocess.TimeoutExpired:
                     actor.process.send_signal(signal.SIGABRT)
                 actor.bury()
+        (self.directory / "end").write_text(str(time.monotonic_ns()))
         self.machine.is_over.set()
         self.machine.join()
         lines = [f"{start} {end}\n" for start, end in self.machine.slow]
@@ -190,15 +192,17 @@ class Torture:
 SUFFIXES = (".c", ".py", ".mjs")
 
 
-def problems(history: History) -> list[str]:
+def load_checks() -> list[ModuleType]:
     found = []
     for source in sorted((HERE / "checks").glob("*.py")):
         spec = importlib.util.spec_from_file_location(source.stem, source)
         assert spec
         assert spec.loader
         module = importlib.util.module_from_spec(spec)
+        # A dataclass looks its module up.
+        sys.modules[source.stem] = module
         spec.loader.exec_module(module)
-        found += [f"{source.stem}: {text}" for text in module.check(history)]
+        found.append(module)
     return found
 
 
@@ -207,13 +211,19 @@ def tell(torture: Torture, history: History) -> None:
     records = sum(ack.count for ack in acks)
     calls = [call for life in history.lives for call in life.calls]
     kinds = Counter(call.kind for call in calls)
-    free = [call for call in calls if not history.was_stopped(call.start_ns, call.end_ns)]
+    free = [call for call in calls if call.kind != "busy"]
+    free = [call for call in free if not history.was_stopped(call.start_ns, call.end_ns)]
     slowest = max(free, key=lambda call: call.end_ns - call.start_ns, default=None)
     print(
         f"{len(history.lives)} lives, {torture.kills} kills, {torture.stop_count} stops, "
         f"{len(acks)} appends of {records} records acknowledged, "
-        f"{kinds['busy']} BUSY while one was stopped"
+        f"{kinds['busy']} BUSY"
     )
+    compactions = [pair for life in history.lives for pair in life.removed]
+    went = Counter[str]()
+    for topic, count in compactions:
+        went[topic] += count
+    print(f"{len(compactions)} compactions when asked and in loops: {dict(went)} records went")
     if slowest:
         print(f"the slowest while none was stopped: {slowest.name}, {slowest.ms():.0f} ms")
     else:
@@ -237,7 +247,9 @@ def main() -> int:
     lives = {f"{one}".replace("/", "."): one for actor in torture.actors for one in actor.lives}
     history = History(directory, lives)
     tell(torture, history)
-    found = problems(history) or unnoticed(history, problems)
+    checks = load_checks()
+    found = [f"{check.__name__}: {text}" for check in checks for text in check.check(history)]
+    found = found or unnoticed(history, checks)
     for text in found[:50]:
         print(f"FAILED  {text}"[:1000])
     if found:
