@@ -250,15 +250,17 @@ fn recover_topic(
         }
     }
     // What others changed before, and until the checkpoint was read, counts.
-    let mut names = segments_in(context, &shared)?;
+    let mut names = shared.segment_names(context)?;
     let mut partitions = Vec::new();
     for number in numbers {
         let marks = found.checkpoint.watermarks.get(number as usize).copied();
         let before = (report.len(), repairs.len());
         let mut looks_left = LOOKS_MAX;
         let state = loop {
-            let of_partition = |name: &&SegmentName| name.partition == number;
-            let names_here = names.iter().filter(of_partition).copied().collect();
+            let is_own = |name: &&SegmentName| {
+                name.partition == number && context.sys.is_file(&name.path(&shared.dir))
+            };
+            let own = names.iter().filter(is_own).copied().collect();
             let mut recovery = Recovery {
                 context,
                 topic: &shared,
@@ -268,7 +270,7 @@ fn recover_topic(
                 report,
                 repairs,
             };
-            match recovery.run(number, names_here, marks.unwrap_or_default()) {
+            match recovery.run(number, own, marks.unwrap_or_default()) {
                 // A segment went while we looked: what took its place is there now.
                 Err(e) if e.is_missing() && looks_left != 0 => {}
                 other => break other?,
@@ -276,7 +278,7 @@ fn recover_topic(
             looks_left = looks_left.saturating_sub(1);
             report.truncate(before.0);
             repairs.truncate(before.1);
-            names = segments_in(context, &shared)?;
+            names = shared.segment_names(context)?;
         };
         partitions.push(Partition::new(
             number,
@@ -287,17 +289,6 @@ fn recover_topic(
     }
     let checkpoint = found.checkpoint.watermarks;
     Ok(topic::Inner::new(shared, partitions, checkpoint))
-}
-
-/// The segments of a topic that are files, of all partitions.
-fn segments_in(context: &Context, topic: &Shared) -> Result<Vec<SegmentName>> {
-    let names = topic.list(context)?.into_iter();
-    let segments = names.filter_map(|name| match names::entry(&name) {
-        Entry::Segment(segment) => Some(segment),
-        _ => None,
-    });
-    let is_file = |segment: &SegmentName| context.sys.is_file(&segment.path(&topic.dir));
-    Ok(segments.filter(is_file).collect())
 }
 
 impl Loading<'_> {

@@ -129,15 +129,14 @@ impl Shared {
         names.map_err(|e| self.directory_error("listed", e))
     }
 
-    /// The segments of a partition that its directory names, in order.
-    pub(crate) fn segment_names(&self, context: &Context, number: u32) -> Result<Vec<SegmentName>> {
+    /// The segments that its directory names, in order.
+    pub(crate) fn segment_names(&self, context: &Context) -> Result<Vec<SegmentName>> {
         let names = self.list(context)?.into_iter();
-        let mut found: Vec<SegmentName> = names
-            .filter_map(|name| match names::entry(&name) {
-                Entry::Segment(segment) if segment.partition == number => Some(segment),
-                _ => None,
-            })
-            .collect();
+        let segments = names.filter_map(|name| match names::entry(&name) {
+            Entry::Segment(segment) => Some(segment),
+            _ => None,
+        });
+        let mut found: Vec<SegmentName> = segments.collect();
         found.sort_unstable();
         Ok(found)
     }

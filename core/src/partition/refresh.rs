@@ -189,14 +189,19 @@ impl Partition {
 
     /// The names of this partition's segments, in order.
     fn names(&self, locked: Locked) -> Result<Vec<SegmentName>> {
-        let mut found = self.topic.segment_names(&self.context, self.number)?;
+        let look = || -> Result<Vec<SegmentName>> {
+            let mut names = self.topic.segment_names(&self.context)?;
+            names.retain(|name| name.partition == self.number);
+            Ok(names)
+        };
+        let mut found = look()?;
         if locked == Locked::Yes {
             return Ok(found);
         }
         // A long list is read in parts. Between two of them a new name may come into the first
         // and the old one leave the second: so it counts when it stays the same.
         for _ in 0..LOOKS_MAX {
-            let again = self.topic.segment_names(&self.context, self.number)?;
+            let again = look()?;
             if again == found {
                 break;
             }
