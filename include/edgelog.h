@@ -576,7 +576,7 @@ typedef struct edgelog_keep_rule {
 
 /**
  * edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. What retention
- * removed is not missing. Backwards, it never stops.
+ * and compaction removed is not missing. Backwards, it never stops.
  */
 #define EDGELOG_ON_GAP_STOP 1
 

@@ -161,7 +161,7 @@ pub const EDGELOG_DIRECTION_BACKWARD: u32 = 1;
 /// edgelog_reader_options.on_gap: go on behind missing records; the default.
 pub const EDGELOG_ON_GAP_SKIP: u32 = 0;
 /// edgelog_reader_options.on_gap: answer EDGELOG_GAP once, then go on behind them. What retention
-/// removed is not missing. Backwards, it never stops.
+/// and compaction removed is not missing. Backwards, it never stops.
 pub const EDGELOG_ON_GAP_STOP: u32 = 1;
 
 /// edgelog_reader_options.partition: all of them.

@@ -119,7 +119,8 @@ impl Reader {
                 match cursor.pass(&record) {
                     Pass::Over => continue,
                     Pass::On => {}
-                    Pass::Gap if self.options.on_gap == OnGap::Stop => {
+                    // Without damage the offsets between were left out by a compaction.
+                    Pass::Gap if cursor.damaged && self.options.on_gap == OnGap::Stop => {
                         if given != 0 || !may_stop {
                             // What was given already comes first.
                             break Some(here);
@@ -316,7 +317,10 @@ impl Reader {
         };
         cursor.view = Some(view);
         cursor.position = position;
-        cursor.offset = offset;
+        cursor.damaged |= again.is_some() && view.name.base > from;
+        // Behind records that a compaction left out it has come further; what damage took is told
+        // with the next record.
+        cursor.offset = if cursor.damaged { offset } else { from };
         // A sealed one without a frame is passed over; an active one without any is the end.
         Ok(view.sealed || position < view.end)
     }

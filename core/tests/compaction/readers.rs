@@ -91,3 +91,70 @@ fn maintenance_of_a_topic_that_another_process_deleted_is_no_trouble() {
         a.maintain(0).unwrap();
     }
 }
+
+/// A topic of which the end was removed, and behind it there is only what is buffered.
+fn without_its_end(sys: &FaultySys) -> (Log, Topic) {
+    let options = LogOptions {
+        mode: Mode::Exclusive,
+        maintenance: Maintenance::Background,
+        ..LogOptions::default()
+    };
+    let log = Log::open_on(std::sync::Arc::new(sys.clone()), &options).unwrap();
+    let options = TopicOptions {
+        linger_ms: 3_600_000,
+        compact_trigger_bytes: 1 << 40,
+        ..eager(vec![rule("gone", Keep::Nothing)])
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    append(&topic, "stays", Some("first"));
+    while topic.stats().unwrap().segments < 3 {
+        append(&topic, "gone", Some(&"v".repeat(100)));
+    }
+    // It does not fit into the active segment, so that one is sealed.
+    let large = Record {
+        value: Some(&[7; 3_900]),
+        ..Record::default()
+    };
+    topic.append(&large, Some(Durability::Buffered)).unwrap();
+    (log, topic)
+}
+
+#[test]
+fn whoever_waits_behind_what_was_removed_sleeps() {
+    let sys = FaultySys::new();
+    let (_log, topic) = without_its_end(&sys);
+    assert!(topic.compact().unwrap().records_removed > 50);
+    let from_the_second = ReaderOptions {
+        start: Start::Offset(1),
+        ..ReaderOptions::default()
+    };
+    let mut reader = topic.reader(&from_the_second).unwrap();
+    assert!(reader.next().unwrap().is_none());
+    let short = std::time::Duration::from_millis(1);
+    assert_eq!(reader.wait(Some(short)).unwrap(), Wait::TimedOut);
+    topic.flush().unwrap();
+    assert_eq!(reader.wait(Some(short)).unwrap(), Wait::Data);
+    assert!(reader.next().unwrap().is_some());
+}
+
+#[test]
+fn what_was_removed_is_no_gap() {
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let rules = vec![rule("", Keep::Last(1))];
+    let topic = log.topic("t", Create::New, &eager(rules)).unwrap();
+    for i in 0..200 {
+        append(&topic, &format!("k{}", i % 10), Some(&"v".repeat(100)));
+    }
+    let stops = ReaderOptions {
+        on_gap: OnGap::Stop,
+        ..ReaderOptions::default()
+    };
+    let mut early = topic.reader(&stops).unwrap();
+    assert_eq!(early.next().unwrap().unwrap().offset, 0);
+    topic.compact().unwrap();
+    for mut reader in [early, topic.reader(&stops).unwrap()] {
+        assert_eq!(drain(&mut reader).unwrap().last().unwrap().offset, 199);
+        assert_eq!(reader.gaps(), (0, 0));
+    }
+}
