@@ -10,6 +10,7 @@
 
 mod crash;
 mod custom;
+mod losses;
 mod oracle;
 mod random;
 mod readers;
