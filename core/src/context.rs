@@ -31,6 +31,8 @@ pub(crate) struct Context {
     /// Buffers may be kept between calls: nobody else writes, or a thread sees to it that they
     /// go out in time.
     pub may_keep_buffers: bool,
+    /// A thread does what is due.
+    pub has_thread: bool,
     fork_generation: u32,
     closed: AtomicBool,
     boot_id: u128,
@@ -52,6 +54,8 @@ impl Context {
             used_bytes: Mutex::new(0),
             may_keep_buffers: options.mode == Mode::Exclusive
                 || options.maintenance == Maintenance::Background,
+            has_thread: options.maintenance == Maintenance::Background
+                && options.mode != Mode::ReadOnly,
             fork_generation: fork::generation(),
             closed: AtomicBool::new(false),
             clock: OnceLock::new(),

@@ -8,7 +8,7 @@ use crate::load;
 use crate::maintain;
 use crate::meta;
 use crate::names;
-use crate::options::{Create, LogOptions, Maintenance, Mode};
+use crate::options::{Create, LogOptions, Mode};
 use crate::partition::recover::Watermarks;
 use crate::partition::Partition;
 use crate::peers;
@@ -174,7 +174,7 @@ impl Log {
             open: Mutex::new(Some(Open { thread: None })),
             lock_name,
         });
-        if options.maintenance == Maintenance::Background && options.mode != Mode::ReadOnly {
+        if inner.context.has_thread {
             let thread = maintain::start(&inner)
                 .map_err(|e| Error::io("the maintenance thread cannot be started", e))?;
             if let Some(open) = &mut *inner.open.lock() {

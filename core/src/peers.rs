@@ -161,6 +161,11 @@ impl Peers {
         self.shared && self.lock().is_some_and(|lock| lock.is_wanted(region))
     }
 
+    /// How long one waits for others.
+    pub(crate) fn busy_timeout(&self) -> Duration {
+        self.timeout
+    }
+
     pub(crate) fn patience(&self, region: Region) -> Patience<'_> {
         Patience {
             peers: self,

@@ -93,6 +93,8 @@ pub(crate) struct Job {
     /// Old tombstones are marked.
     forgets: bool,
     phase: Phase,
+    /// What is kept of the windows that were planned.
+    kept_bytes: u64,
     report: CompactionReport,
 }
 
@@ -139,6 +141,7 @@ impl Job {
             actions: Vec::new(),
             forgets: false,
             phase: Phase::Act(0),
+            kept_bytes: 0,
             report: CompactionReport::default(),
         };
         job.begin_window(partition, 0);
@@ -148,6 +151,11 @@ impl Job {
     /// All up to this offset has been gone over, when the job is done.
     pub(crate) fn end_offset(&self) -> u64 {
         self.end_offset
+    }
+
+    /// What the records that stay take, when the job is done.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
     }
 
     pub(crate) fn report(&self) -> CompactionReport {
@@ -293,6 +301,9 @@ impl Job {
             has_successor: partition.has_file_behind(end_offset),
         };
         self.actions = plan::plan(&self.tallies, &terms);
+        let window = self.segments.get(self.window.clone()).unwrap_or(&[]);
+        let kept = window.iter().zip(&self.tallies).map(kept_part);
+        self.kept_bytes = kept.fold(self.kept_bytes, u64::saturating_add);
         self.phase = Phase::Act(0);
     }
 
@@ -380,4 +391,10 @@ fn tally_of(segment: &Sealed) -> Tally {
         garbage_bytes: 0,
         damaged: false,
     }
+}
+
+/// What the records that stay take, without what a segment takes in any case.
+fn kept_part((segment, tally): (&Sealed, &Tally)) -> u64 {
+    let bytes = segment.bytes.saturating_mul(tally.kept_records);
+    bytes.checked_div(segment.summary.records).unwrap_or(0)
 }

@@ -7,26 +7,26 @@ use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::segment::header::ClockMark;
-use crate::sys::mutex::{Condvar, Mutex};
+use crate::sys::wake::{Deadline, Waiters};
 use crate::sys::Sys;
 use crate::topic::Shared;
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Milliseconds until another look while somebody else compacts.
 const BUSY_LOOK_MS: u64 = 1_000;
+/// A segment that lacks less than this part of its size is full.
+const FULL_LACKS_PART: u64 = 8;
+/// Milliseconds until one who waits for a compaction looks whether the log is being closed.
+const CLOSE_LOOK_MS: u64 = 50;
 
 /// The steps of compactions, for those who wait for one.
 #[derive(Default)]
 pub(super) struct Steps {
-    state: Mutex<Step>,
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct Step {
-    is_under_way: bool,
-    /// Counts those that ended; wraps.
-    ended: u32,
+    ended: Waiters,
+    is_under_way: AtomicBool,
+    /// The log's thread could not go on, and tries again later.
+    is_stuck: AtomicBool,
 }
 
 /// A step under way.
@@ -34,40 +34,56 @@ struct Under<'a>(&'a Steps);
 
 impl Steps {
     fn begin(&self) -> Under<'_> {
-        self.state.lock().is_under_way = true;
+        self.is_under_way.store(true, Ordering::Release);
         Under(self)
     }
 
-    /// Waits for the end of the step under way, if there is one.
-    fn wait(&self) {
-        let mut step = self.state.lock();
-        let before = step.ended;
-        while step.is_under_way && step.ended == before {
-            self.ended.wait(&mut step);
+    fn note_stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Ordering::Release);
+        if is_stuck {
+            self.ended.notify();
         }
     }
 }
 
 impl Drop for Under<'_> {
     fn drop(&mut self) {
-        let mut step = self.0.state.lock();
-        step.is_under_way = false;
-        step.ended = step.ended.wrapping_add(1);
-        self.0.ended.notify_all();
+        self.0.is_under_way.store(false, Ordering::Release);
+        self.0.ended.notify();
     }
 }
 
 impl State {
-    /// Bytes of sealed segments that no compaction has gone over.
+    /// Bytes of sealed segments that no compaction has gone over. One in which there was no place
+    /// for another record counts as a whole one: so a compaction that is due after a segment does
+    /// not wait for a second.
     fn uncompacted_bytes(&self) -> u64 {
+        let whole = self.limits.segment_bytes;
+        let full = whole.saturating_sub(whole / FULL_LACKS_PART);
         let mut bytes = 0_u64;
         for segment in self.sealed.iter().rev() {
             if segment.name.base < self.compacted_to {
                 break;
             }
-            bytes = bytes.saturating_add(segment.bytes);
+            let least = if segment.bytes >= full { whole } else { 0 };
+            bytes = bytes.saturating_add(segment.bytes.max(least));
         }
         bytes
+    }
+
+    /// Whether one segment more is more than compaction keeps up with: more than twice what lets
+    /// it begin has not been gone over, and all is more than twice as much as that and what was
+    /// kept. The second lets a topic of which much is kept grow by as much before it is gone over
+    /// again.
+    fn is_outrun(&self, trigger_bytes: u64) -> bool {
+        let sealed = self.sealed.iter().map(|segment| segment.bytes);
+        let next = self.limits.segment_bytes;
+        let all = sealed.fold(next.saturating_add(self.leaving_bytes), u64::saturating_add);
+        let kept_bytes = trigger_bytes.saturating_add(self.kept_bytes);
+        let uncompacted = self.uncompacted_bytes();
+        let is_behind = uncompacted >= trigger_bytes
+            && uncompacted.saturating_add(next) > trigger_bytes.saturating_mul(2);
+        (is_behind || self.leaving_bytes != 0) && all > kept_bytes.saturating_mul(2)
     }
 }
 
@@ -125,6 +141,17 @@ impl Partition {
         let Some(mut job) = self.compaction.try_lock() else {
             return Ok(Some(BUSY_LOOK_MS));
         };
+        let done = self.compact_step(&mut job, options);
+        let is_stuck = matches!(done, Err(_) | Ok(Some(BUSY_LOOK_MS)));
+        self.steps.note_stuck(is_stuck);
+        done
+    }
+
+    fn compact_step(
+        &self,
+        job: &mut Option<Box<Job>>,
+        options: &TopicOptions,
+    ) -> Result<Option<u64>> {
         if job.is_none() {
             if !self.needs_compaction(options) {
                 return Ok(None);
@@ -156,7 +183,7 @@ impl Partition {
             self.note_compacted(&ended);
         }
         step?;
-        // Of what was sealed meanwhile nobody tells any more.
+        // What was sealed meanwhile may be enough for another, and nobody tells of it again.
         Ok(self.needs_compaction(options).then_some(0))
     }
 
@@ -213,6 +240,7 @@ impl Partition {
         let report = job.report();
         let mut state = self.state.lock();
         state.compacted_to = state.compacted_to.max(job.end_offset());
+        state.kept_bytes = job.kept_bytes();
         let counters = &mut state.counters;
         let add = |to: &mut u64, figure: u64| *to = to.saturating_add(figure);
         add(&mut counters.compactions, 1);
@@ -220,12 +248,26 @@ impl Partition {
         add(&mut counters.rewritten_bytes, report.bytes_written);
     }
 
-    /// An append that outruns the compaction waits for the end of its step.
+    /// An append that has outrun the compaction waits until that has caught up, so that what a
+    /// topic takes is bounded; but not for ever, and not when nobody is at it.
     pub(crate) fn wait_for_compaction(&self, options: &TopicOptions) {
-        let twice = options.compact_trigger_bytes.saturating_mul(2);
-        if !options.keep.is_empty() && self.state.lock().uncompacted_bytes() >= twice {
-            self.steps.wait();
+        let trigger_bytes = options.compact_trigger_bytes;
+        let must_wait = || self.is_compacted() && self.state.lock().is_outrun(trigger_bytes);
+        if options.keep.is_empty() || !must_wait() {
+            return;
         }
+        let deadline = Deadline::after(Some(self.context.peers.busy_timeout()));
+        while !deadline.has_passed() && must_wait() {
+            let until = deadline.within_ms(CLOSE_LOOK_MS);
+            let _ = self.steps.ended.wait_unless(until, || Ok(!must_wait()));
+        }
+    }
+
+    /// Whether somebody compacts this now, or is about to.
+    fn is_compacted(&self) -> bool {
+        let is_stuck = self.steps.is_stuck.load(Ordering::Acquire);
+        let is_next = self.context.has_thread && !is_stuck && !self.context.signal.is_stopped();
+        (is_next || self.steps.is_under_way.load(Ordering::Acquire)) && self.topic.check().is_ok()
     }
 
     /// Puts a new segment in the place of old ones; false when they are not what they were, and
@@ -242,8 +284,7 @@ impl Partition {
             return answer;
         }
         // The new name is on the medium before the old ones go.
-        self.topic.sync_dir(&self.context)?;
-        old.iter().try_for_each(|segment| self.unlink(segment))?;
+        self.see_off(old, false)?;
         Ok(true)
     }
 
@@ -254,14 +295,26 @@ impl Partition {
             return Ok(false);
         }
         // Some name of the partition is always on the medium.
-        self.topic.sync_dir(&self.context)?;
-        for segment in old {
-            self.unlink(segment)?;
-            if forgets {
-                self.topic.sync_dir(&self.context)?;
-            }
-        }
+        self.see_off(old, forgets)?;
         Ok(true)
+    }
+
+    /// Puts the names that there are now on the medium and removes the files of segments that are
+    /// no longer known, one after the other even on the medium when they have to go in order.
+    fn see_off(&self, old: &[Sealed], in_order: bool) -> Result<()> {
+        let remove = || {
+            self.topic.sync_dir(&self.context)?;
+            old.iter().try_for_each(|segment| {
+                self.unlink(segment)?;
+                match in_order {
+                    true => self.topic.sync_dir(&self.context),
+                    false => Ok(()),
+                }
+            })
+        };
+        let removed = remove();
+        self.state.lock().leaving_bytes = 0;
+        removed
     }
 
     fn unlink(&self, segment: &Sealed) -> Result<()> {
@@ -310,7 +363,8 @@ impl Partition {
         }
         let end = at.saturating_add(old.len());
         let before = state.bytes();
-        state.sealed.drain(at..end);
+        let leaving = state.sealed.drain(at..end).map(|segment| segment.bytes);
+        state.leaving_bytes = leaving.fold(0, u64::saturating_add);
         if let Some(new) = new {
             state.sealed.insert(at, new.sealed.clone());
         }

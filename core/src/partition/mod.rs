@@ -114,6 +114,10 @@ pub(crate) struct State {
     barred: bool,
     /// Compaction has gone over all that lies below.
     compacted_to: u64,
+    /// What the last compaction kept; 0 while that is not known.
+    kept_bytes: u64,
+    /// Of segments that compaction replaced or removed and whose files are still there.
+    leaving_bytes: u64,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
     clock: ClockMark,
     limits: Limits,

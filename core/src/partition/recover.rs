@@ -182,6 +182,8 @@ impl Recovery<'_> {
             barred: self.context.mode == Mode::ReadOnly,
             clock,
             compacted_to,
+            kept_bytes: 0,
+            leaving_bytes: 0,
             limits: Limits::of(self.options),
             buffered_since_ms: None,
             unsynced_since_ms: None,

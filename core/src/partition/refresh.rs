@@ -291,6 +291,8 @@ impl Partition {
         fresh.barred = state.barred;
         fresh.poisoned = state.poisoned;
         fresh.compacted_to = fresh.compacted_to.max(state.compacted_to);
+        fresh.kept_bytes = state.kept_bytes;
+        fresh.leaving_bytes = state.leaving_bytes;
         fresh.durable = fresh.durable.max(state.durable);
         fresh.unsynced_since_ms = state.unsynced_since_ms;
         if fresh.clock.boot_id == 0 {

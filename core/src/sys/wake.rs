@@ -190,6 +190,10 @@ impl Signal {
         self.changed.notify_all();
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
     /// Waits until something is due; false when the thread is to end.
     pub(crate) fn wait(&self) -> bool {
         let mut due = self.state.lock();

@@ -317,6 +317,74 @@ fn it_runs_by_itself_when_enough_was_sealed() {
     panic!("nothing was compacted: {:?}", topic.stats());
 }
 
+/// A log with a thread of its own, whose topic keeps the newest record of each key.
+fn open_with_thread(sys: &FaultySys) -> (Log, Topic) {
+    let options = LogOptions {
+        maintenance: Maintenance::Background,
+        mode: Mode::Exclusive,
+        ..LogOptions::default()
+    };
+    let log = Log::open_on(std::sync::Arc::new(sys.clone()), &options).unwrap();
+    let keep = vec![rule("", Keep::Last(1))];
+    let topic = log.topic("t", Create::New, &eager(keep)).unwrap();
+    (log, topic)
+}
+
+#[test]
+fn appends_that_outrun_it_wait() {
+    let sys = FaultySys::new();
+    let (_log, topic) = open_with_thread(&sys);
+    let live = 10 * 130;
+    // What lives and what lets one begin, twice; the segment that is written, and a new one.
+    let most = 2 * (live + 4096) + 2 * 4096;
+    for i in 0..20_000 {
+        append(&topic, &format!("k{}", i % 10), Some(&"v".repeat(100)));
+        let bytes = topic.stats().unwrap().bytes;
+        assert!(bytes <= most, "{bytes} behind {i} records");
+    }
+    assert!(topic.stats().unwrap().compactions > 100);
+}
+
+#[test]
+fn what_was_sealed_meanwhile_has_its_turn() {
+    let sys = FaultySys::new();
+    let (_log, topic) = open_with_thread(&sys);
+    // What was kept, and what is written.
+    let is_done = || topic.stats().unwrap().segments <= 2;
+    for _ in 0..50 {
+        for i in 0..200 {
+            append(&topic, &format!("k{}", i % 10), Some(&"v".repeat(100)));
+        }
+        let mut looks = 0;
+        while !is_done() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            looks += 1;
+            assert!(looks < 2_000, "not all was gone over: {:?}", topic.stats());
+        }
+    }
+}
+
+#[test]
+fn one_sealed_segment_is_enough() {
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let options = TopicOptions {
+        segment_bytes: 65_536,
+        keep: vec![rule("", Keep::Last(1))],
+        ..TopicOptions::default()
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    while topic.stats().unwrap().segments < 2 {
+        log.maintain(0).unwrap();
+        append(&topic, "k", Some(&"v".repeat(100)));
+    }
+    for _ in 0..10 {
+        log.maintain(0).unwrap();
+    }
+    let stats = topic.stats().unwrap();
+    assert_eq!(stats.compactions, 1, "{stats:?}");
+}
+
 #[test]
 fn maintain_does_it_in_steps() {
     let sys = FaultySys::new();
