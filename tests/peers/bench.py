@@ -6,6 +6,7 @@ usage: bench.py [--quick] NAME...     as ci/bench, which builds the workers firs
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -13,10 +14,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from workers import Program, Side, Worker, WorkerError, compare, figure, median, note, together
+from workers import (
+    BUSY,
+    Program,
+    Side,
+    Worker,
+    WorkerError,
+    compare,
+    figure,
+    median,
+    note,
+    together,
+)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILT = Path(os.environ.get("BENCH_BUILT", ROOT / "target" / "bench"))
@@ -314,6 +327,148 @@ def processes(setting: Setting) -> Figures:
             yield figure(f"processes/wake-{language}-{name}", value, "us", None, against)
 
 
+COMPACT = Program("edgelog", (str(BUILT / "bin" / "compact"),))
+COMPACT_KEYS = 1_000
+
+
+def files_bytes(directory: Path) -> int:
+    """What the files below a directory take; those that go meanwhile take nothing."""
+    total = 0
+    for path, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(path) / name).stat().st_size
+    return total
+
+
+def watched(worker: Worker, records: int, work: str, directory: Path) -> tuple[list[float], int]:
+    """What a worker answers, and the most that its files took meanwhile, as far as it was seen."""
+    peak = 0
+    worker.start(work, records, 100)
+    with ThreadPoolExecutor(1) as pool:
+        answers = pool.submit(worker.answers)
+        while not answers.done():
+            peak = max(peak, files_bytes(directory))
+            time.sleep(0.001)
+    return answers.result(), peak
+
+
+def faster_streambed(directory: Path, work: str) -> Program:
+    """Its faster runtime for this work, found out with some of the records."""
+    took = {}
+    for program in (streambed("current"), streambed("multi")):
+        with Worker(program, directory) as worker:
+            took[program] = worker.do(work, 20_000, 100)
+    note(f"{work}: {took}")
+    return min(took, key=lambda program: took[program])
+
+
+class Compacted:
+    """Rounds in which both sides append and compact; each figure is the median over the rounds.
+
+    edgelog twice: with its defaults (segments of 16 MiB, and as much has to be sealed before a
+    compaction is due), because that is what somebody gets who only sets a rule, as here; and with
+    segments of 64 KiB, as on flash, which is what streambed-logged compacts by.
+    """
+
+    def __init__(self, setting: Setting, work: str) -> None:
+        self.work = work
+        # More than a segment of ours.
+        self.records = max(setting.records, 300_000)
+        self.theirs = faster_streambed(setting.directory, work)
+        self.rounds: dict[str, list[dict[str, float]]] = {"": [], "flash-": []}
+        with (
+            Worker(COMPACT, setting.directory) as us,
+            Worker(self.theirs, setting.directory) as them,
+        ):
+            # What their appends write by themselves.
+            them.start("plain", self.records, 100)
+            self.plain = them.answers()[2]
+            for _ in range(setting.rounds(3)):
+                self.round(us, them, setting.directory)
+
+    def round(self, us: Worker, them: Worker, directory: Path) -> None:
+        answers = {
+            kind: watched(us, self.records, kind + self.work, directory) for kind in self.rounds
+        }
+        them.start(self.work, self.records, 100)
+        their_answers = them.answers()
+        their_rewritten = their_answers[2] - self.plain
+        clock = 1 if BUSY else 0
+        for kind, ((*took, written, rewritten, segment_bytes), peak) in answers.items():
+            # Two times what lives and what may wait, and two segments: the one that is being
+            # written, and the one that compaction writes.
+            live = written / self.records * COMPACT_KEYS
+            bound = 2 * (live + segment_bytes) + 2 * segment_bytes
+            self.rounds[kind].append(
+                {
+                    "time": their_answers[clock] / took[clock],
+                    "rewritten": rewritten / their_rewritten,
+                    "disk": peak / bound,
+                }
+            )
+        note(f"{self.work}: {answers}, they {their_answers}, of it rewritten {their_rewritten}")
+
+    def figures(self) -> Figures:
+        for kind, rounds in self.rounds.items():
+            name = f"compaction/{kind}{self.work}"
+            their = f"{self.theirs.name}, key-based retention"
+            times = median([one["time"] for one in rounds])
+            yield figure(f"{name}-time", times, "times", 20.0, their)
+            part = median([one["rewritten"] for one in rounds])
+            against = f"bytes that {their} writes beyond its appends"
+            yield figure(f"{name}-rewritten", part, "times", 0.25, against, at_most=True)
+            peak = max(one["disk"] for one in rounds)
+            against = "2 x (live data + threshold) + 2 segments; value: the most on disk"
+            yield figure(f"{name}-disk", peak, "times", 1.0, against, at_most=True)
+
+
+def rate_beside(setting: Setting, kind: str) -> float:
+    """How many times as fast appends are with a compaction beside them as without a rule."""
+    ratios = []
+    with Worker(COMPACT, setting.directory) as worker:
+        for number in range(setting.rounds(9) + 1):
+            seconds = {}
+            for work in ("plain", "beside") if number % 2 else ("beside", "plain"):
+                worker.start(kind + work, max(setting.records, 500_000), 100)
+                # The time that passed, always: the compaction computes in the same process.
+                seconds[work] = worker.answers()[0]
+            note(f"{kind}append rate: {seconds}")
+            if number:
+                ratios.append(seconds["plain"] / seconds["beside"])
+    return median(ratios)
+
+
+def heap_bytes(directory: Path, keys: int) -> float:
+    """What a compaction takes at most, by tests/gateway/memory.c on this machine."""
+    path = directory / "memory"
+    for what in ("make", "compact"):
+        command = [str(BUILT / "bin" / "memory"), f"{what}-{keys}", str(path)]
+        answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    shutil.rmtree(path)
+    return float(answer.stdout.split()[1])
+
+
+def compaction(setting: Setting) -> Figures:
+    for work in ("rotation", "zipf"):
+        yield from Compacted(setting, work).figures()
+    for kind in ("", "flash-"):
+        value = rate_beside(setting, kind)
+        against = "the same appends without a rule"
+        yield figure(f"compaction/{kind}append-rate", value, "times", 0.5, against)
+    for keys in (1_000, 20_000):
+        against = f"heap above idle, 10 MB with {keys} keys, compaction_keys_max 1000"
+        value = heap_bytes(setting.directory, keys)
+        yield figure(f"compaction/memory-{keys}", value, "bytes", 1 << 20, against, at_most=True)
+    with Worker(COMPACT, setting.directory) as worker:
+        for keep in (1, 10, 100):
+            worker.start(f"day-{keep}", setting.records // 2, 100)
+            _, _, payload, written, rewritten = worker.answers()
+            value = (written + rewritten) / payload
+            against = f"keys and values of a day's telemetry, keep_last({keep}), 10 MB of flash"
+            yield figure(f"compaction/day-{keep}", value, "times", 3.0, against, at_most=True)
+
+
 PARTS: dict[str, Callable[[Setting], Figures]] = {
     "log": log,
     "python": python,
@@ -321,6 +476,7 @@ PARTS: dict[str, Callable[[Setting], Figures]] = {
     "open": open_,
     "memory": memory,
     "processes": processes,
+    "compaction": compaction,
 }
 
 

@@ -82,12 +82,19 @@ static void remove_all(const char *path) {
     fail(path, strerror(errno));
 }
 
+/* The next line of standard input; 0 when there is none. */
+static int next_work(work *next) {
+  if (scanf("%31s %" SCNu64 " %" SCNu32, next->name, &next->records, &next->value_bytes) != 3)
+    return 0;
+  if (next->value_bytes > VALUE_BYTES_MAX) fail(next->name, "value too large");
+  return 1;
+}
+
 /* Does work as it is told on standard input; do_work answers with the figures to print. */
-static int work_until_told_enough(answer (*do_work)(const work *)) {
+static inline int work_until_told_enough(answer (*do_work)(const work *)) {
   work next;
   fill_value();
-  while (scanf("%31s %" SCNu64 " %" SCNu32, next.name, &next.records, &next.value_bytes) == 3) {
-    if (next.value_bytes > VALUE_BYTES_MAX) fail(next.name, "value too large");
+  while (next_work(&next)) {
     answer took = do_work(&next);
     printf("%" PRIu64 " %" PRIu64 "\n", took.wall, took.cpu);
     fflush(stdout);

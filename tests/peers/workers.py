@@ -70,12 +70,16 @@ class Worker:
             self.process.stdin.flush()
 
     def answer(self) -> float:
+        return self.answers()[1 if BUSY else 0]
+
+    def answers(self) -> list[float]:
+        """Nanoseconds that passed, that it computed, and what the work answers beyond that."""
         assert self.process.stdout
         figures = self.process.stdout.readline().split()
-        if len(figures) != 2:
+        if len(figures) < 2:
             self.process.kill()
             raise WorkerError(f"{self.program.name} did not finish '{self.told}'")
-        return float(figures[1 if BUSY else 0])
+        return [float(figure) for figure in figures]
 
 
 @dataclass(frozen=True)
