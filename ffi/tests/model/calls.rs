@@ -2,6 +2,7 @@
 //! when the answer is negative and left alone otherwise, and outputs are written only with OK.
 
 use crate::records::{at, bytes_of, headers_of, own, pointer, Got};
+use edgelog::compaction::*;
 use edgelog::error::*;
 use edgelog::library::*;
 use edgelog::log::*;
@@ -424,6 +425,68 @@ pub fn latest(reader: Reader, key: &[u8]) -> Answer<Option<Got>> {
         return Ok(None);
     }
     Ok(Some(own(&record, size_of::<edgelog_record>())))
+}
+
+// ---- Compaction
+
+pub type Compaction = *mut edgelog_compaction;
+
+pub fn compact(topic: Topic) -> Answer<edgelog_compaction_report> {
+    let mut report = sized!(edgelog_compaction_report);
+    call!(edgelog_topic_compact(topic, &mut report)).map(|_| report)
+}
+
+pub fn begin(topic: Topic, partition: u32) -> Answer<Compaction> {
+    let mut compaction = null_mut();
+    let answer = call!(edgelog_compaction_begin(topic, partition, &mut compaction));
+    handle(answer, compaction)
+}
+
+pub fn end_offset(compaction: Compaction) -> Answer<u64> {
+    let mut offset = u64::MAX;
+    let answer = call!(edgelog_compaction_end_offset(compaction, &mut offset));
+    Ok(filled(answer, offset, &u64::MAX)?.unwrap())
+}
+
+/// The next records that it goes over; none at the end.
+pub fn fold(compaction: Compaction, capacity: u32) -> Answer<Vec<Got>> {
+    let step = size_of::<edgelog_record>();
+    let mut memory = vec![0x7777_7777_7777_7777_u64; step / 8 * capacity as usize];
+    let mut count = 0;
+    let answer = call!(edgelog_compaction_read(
+        compaction,
+        memory.as_mut_ptr().cast(),
+        step as u32,
+        capacity,
+        &mut count,
+    ));
+    let count = filled(answer, count, &0)?.unwrap_or(0);
+    let words = memory.chunks(step / 8).take(count as usize);
+    // SAFETY: the call filled it.
+    let records = words.map(|record| own(unsafe { &*record.as_ptr().cast() }, step));
+    Ok(records.collect())
+}
+
+pub fn rewind(compaction: Compaction) -> Answer<()> {
+    call!(edgelog_compaction_rewind(compaction)).map(drop)
+}
+
+pub fn keep_from(compaction: Compaction, key: &[u8], offset: u64) -> Answer<()> {
+    let (at, size) = (key.as_ptr().cast(), key.len() as u32);
+    call!(edgelog_compaction_keep_from(compaction, at, size, offset)).map(drop)
+}
+
+pub fn drop_record(compaction: Compaction, offset: u64) -> Answer<()> {
+    call!(edgelog_compaction_drop(compaction, offset)).map(drop)
+}
+
+pub fn commit(compaction: Compaction) -> Answer<edgelog_compaction_report> {
+    let mut report = sized!(edgelog_compaction_report);
+    call!(edgelog_compaction_commit(compaction, &mut report)).map(|_| report)
+}
+
+pub fn close_compaction(compaction: Compaction) -> Answer<()> {
+    call!(edgelog_compaction_close(compaction)).map(drop)
 }
 
 // ---- Library

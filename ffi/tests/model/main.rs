@@ -12,6 +12,7 @@
 mod calls;
 mod changes;
 mod closes;
+mod compaction;
 mod random;
 mod reads;
 mod records;
