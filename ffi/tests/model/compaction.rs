@@ -243,6 +243,7 @@ fn compactions_leave_what_the_model_says() {
         Some(seed) => seed..=seed,
         None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(25),
     };
+    let _alone = crate::alone();
     for seed in seeds {
         println!("EDGELOG_SEED={seed}");
         let mut run = Run::new(seed);

@@ -20,9 +20,16 @@ mod run;
 
 use run::Run;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// One test at a time: open files are counted.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files that this process has open.
@@ -55,6 +62,7 @@ fn the_calls_answer_what_the_model_says() {
         Some(seed) => seed..=seed,
         None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
     };
+    let _alone = alone();
     let before = open_files();
     for seed in seeds {
         sequence(seed, steps);
