@@ -107,7 +107,7 @@ pub fn compaction_end_offset(compaction: &Handle) -> napi::Result<BigInt> {
 
 /// The next records.
 #[napi]
-pub fn compaction_read(compaction: &Handle, max: u32) -> AsyncTask<Work<Option<Buffer>>> {
+pub fn compaction_read(compaction: &Handle, max: u32) -> AsyncTask<Work> {
     let shared = Arc::clone(&compaction.shared);
     later(move || shared.read(max))
 }
@@ -120,7 +120,7 @@ pub fn compaction_read_sync(compaction: &Handle, max: u32) -> napi::Result<Optio
 
 /// Back to the first record.
 #[napi]
-pub fn compaction_rewind(compaction: &Handle) -> AsyncTask<Work<()>> {
+pub fn compaction_rewind(compaction: &Handle) -> AsyncTask<Work> {
     let shared = Arc::clone(&compaction.shared);
     later(move || shared.with(Compaction::rewind))
 }
@@ -157,7 +157,7 @@ pub fn compaction_drop(compaction: &Handle, offset: BigInt) -> napi::Result<()> 
 
 /// Does what was said.
 #[napi]
-pub fn compaction_commit(compaction: &Handle) -> AsyncTask<Work<CompactionFigures>> {
+pub fn compaction_commit(compaction: &Handle) -> AsyncTask<Work> {
     let shared = Arc::clone(&compaction.shared);
     later(move || shared.commit())
 }

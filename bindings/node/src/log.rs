@@ -45,7 +45,7 @@ pub fn log_open(
     host: &External<Arc<Host>>,
     directory: Uint8ArraySlice<'_>,
     choices: LogChoices,
-) -> AsyncTask<Work<Handle>> {
+) -> AsyncTask<Work> {
     let (host, directory) = (Arc::clone(host), path(&directory));
     later(move || open(&host, &directory, &choices.options()?))
 }
@@ -70,7 +70,7 @@ fn close(log: &Log, children: &Children) -> edgelog_abi::Result<()> {
 
 /// Flushes and closes.
 #[napi]
-pub fn log_close(log: &Handle) -> AsyncTask<Work<()>> {
+pub fn log_close(log: &Handle) -> AsyncTask<Work> {
     let (log, children) = (Arc::clone(&log.log), Arc::clone(&log.children));
     later(move || close(&log, &children))
 }
@@ -105,7 +105,7 @@ pub fn log_topic(
     name: String,
     create: u32,
     choices: TopicChoices,
-) -> AsyncTask<Work<TopicExternal>> {
+) -> AsyncTask<Work> {
     let (log, children) = (Arc::clone(&log.log), Arc::clone(&log.children));
     later(move || open_topic(&log, children, &name, create, &choices))
 }
@@ -129,7 +129,7 @@ pub fn log_topic_sync(
 
 /// The names of the topics.
 #[napi]
-pub fn log_topics(log: &Handle) -> AsyncTask<Work<Vec<String>>> {
+pub fn log_topics(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.topic_names())
 }
@@ -142,7 +142,7 @@ pub fn log_topics_sync(log: &Handle) -> Result<Vec<String>> {
 
 /// Deletes a topic.
 #[napi]
-pub fn log_delete_topic(log: &Handle, name: String) -> AsyncTask<Work<()>> {
+pub fn log_delete_topic(log: &Handle, name: String) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.delete_topic(&name))
 }
@@ -155,7 +155,7 @@ pub fn log_delete_topic_sync(log: &Handle, name: String) -> Result<()> {
 
 /// Hands what is buffered to the system.
 #[napi]
-pub fn log_flush(log: &Handle) -> AsyncTask<Work<()>> {
+pub fn log_flush(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.flush())
 }
@@ -168,7 +168,7 @@ pub fn log_flush_sync(log: &Handle) -> Result<()> {
 
 /// Brings everything onto the medium.
 #[napi]
-pub fn log_sync(log: &Handle) -> AsyncTask<Work<()>> {
+pub fn log_sync(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.sync())
 }
@@ -181,7 +181,7 @@ pub fn log_sync_sync(log: &Handle) -> Result<()> {
 
 /// Does maintenance that is due, for about that long.
 #[napi]
-pub fn log_maintain(log: &Handle, budget_ms: u32) -> AsyncTask<Work<()>> {
+pub fn log_maintain(log: &Handle, budget_ms: u32) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.maintain(budget_ms))
 }
@@ -194,7 +194,7 @@ pub fn log_maintain_sync(log: &Handle, budget_ms: u32) -> Result<()> {
 
 /// Statistics.
 #[napi]
-pub fn log_stats(log: &Handle) -> AsyncTask<Work<LogFigures>> {
+pub fn log_stats(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.stats().map(LogFigures::from))
 }
@@ -207,7 +207,7 @@ pub fn log_stats_sync(log: &Handle) -> Result<LogFigures> {
 
 /// What opening found.
 #[napi]
-pub fn log_recovery(log: &Handle) -> AsyncTask<Work<ReportEntries>> {
+pub fn log_recovery(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.recovery().map(entries))
 }
@@ -220,7 +220,7 @@ pub fn log_recovery_sync(log: &Handle) -> Result<ReportEntries> {
 
 /// Reads everything and reports.
 #[napi]
-pub fn log_verify(log: &Handle) -> AsyncTask<Work<ReportEntries>> {
+pub fn log_verify(log: &Handle) -> AsyncTask<Work> {
     let log = Arc::clone(&log.log);
     later(move || log.verify().map(entries))
 }

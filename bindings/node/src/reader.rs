@@ -178,7 +178,7 @@ pub fn reader_read_sync(
 
 /// Reads what is there.
 #[napi]
-pub fn reader_read(reader: &Handle, max: u32) -> AsyncTask<Work<Either<Buffer, i32>>> {
+pub fn reader_read(reader: &Handle, max: u32) -> AsyncTask<Work> {
     let shared = Arc::clone(&reader.shared);
     later(move || shared.read(max, 0).map(Given::crossing))
 }
@@ -214,7 +214,7 @@ fn seek(shared: &ReaderShared, kind: u32, value: &BigInt) -> Result<()> {
 
 /// Moves the reader.
 #[napi]
-pub fn reader_seek(reader: &Handle, kind: u32, value: BigInt) -> AsyncTask<Work<()>> {
+pub fn reader_seek(reader: &Handle, kind: u32, value: BigInt) -> AsyncTask<Work> {
     let shared = Arc::clone(&reader.shared);
     later(move || seek(&shared, kind, &value))
 }

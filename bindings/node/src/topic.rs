@@ -12,7 +12,7 @@ use crate::host::lock;
 use crate::options::{self, durability, ReaderChoices, TopicChoices};
 use crate::packed::{each_batch, one, Cursor};
 use crate::position::crossing;
-use crate::queue::{self, Queued};
+use crate::queue;
 use crate::reader::ReaderHandle;
 use crate::stats::{CompactionFigures, PartitionFigures, TopicFigures};
 use crate::unpacked;
@@ -116,7 +116,7 @@ pub fn topic_append_queued(
     topic: &Handle,
     packed: Uint8ArraySlice<'_>,
     bytes: u32,
-) -> Result<AsyncTask<Work<Queued>>> {
+) -> Result<AsyncTask<Work>> {
     let topic = Arc::clone(&topic.topic);
     let packed = now(Cursor::new(&packed, bytes).and_then(|mut all| all.bytes(bytes)))?.to_vec();
     Ok(later(move || queue::append(&topic, &packed)))
@@ -124,7 +124,7 @@ pub fn topic_append_queued(
 
 /// The newest record of a key, packed.
 #[napi]
-pub fn topic_latest(topic: &Handle, key: Uint8ArraySlice<'_>) -> AsyncTask<Work<Option<Buffer>>> {
+pub fn topic_latest(topic: &Handle, key: Uint8ArraySlice<'_>) -> AsyncTask<Work> {
     let (lookup, key) = (Arc::clone(&topic.lookup), key.to_vec());
     let topic = Arc::clone(&topic.topic);
     later(move || latest(&topic, &lookup, &key))
@@ -138,7 +138,7 @@ pub fn topic_latest_sync(topic: &Handle, key: Uint8ArraySlice<'_>) -> Result<Opt
 
 /// Hands what is buffered to the system.
 #[napi]
-pub fn topic_flush(topic: &Handle) -> AsyncTask<Work<()>> {
+pub fn topic_flush(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.flush())
 }
@@ -151,7 +151,7 @@ pub fn topic_flush_sync(topic: &Handle) -> Result<()> {
 
 /// Brings everything onto the medium.
 #[napi]
-pub fn topic_sync(topic: &Handle) -> AsyncTask<Work<()>> {
+pub fn topic_sync(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.sync())
 }
@@ -164,7 +164,7 @@ pub fn topic_sync_sync(topic: &Handle) -> Result<()> {
 
 /// Retention now.
 #[napi]
-pub fn topic_retain(topic: &Handle) -> AsyncTask<Work<()>> {
+pub fn topic_retain(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.retain())
 }
@@ -177,7 +177,7 @@ pub fn topic_retain_sync(topic: &Handle) -> Result<()> {
 
 /// Compaction now.
 #[napi]
-pub fn topic_compact(topic: &Handle) -> AsyncTask<Work<CompactionFigures>> {
+pub fn topic_compact(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.compact().map(CompactionFigures::from))
 }
@@ -199,10 +199,7 @@ fn begin(
 
 /// Begins a compaction.
 #[napi]
-pub fn topic_compaction(
-    topic: &Handle,
-    partition: u32,
-) -> AsyncTask<Work<External<CompactionHandle>>> {
+pub fn topic_compaction(topic: &Handle, partition: u32) -> AsyncTask<Work> {
     let children = Arc::clone(&topic.children);
     let topic = Arc::clone(&topic.topic);
     later(move || begin(&topic, &children, partition))
@@ -216,7 +213,7 @@ pub fn topic_compaction_sync(topic: &Handle, partition: u32) -> Result<External<
 
 /// Changes options.
 #[napi]
-pub fn topic_configure(topic: &Handle, choices: TopicChoices) -> AsyncTask<Work<()>> {
+pub fn topic_configure(topic: &Handle, choices: TopicChoices) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.configure(&choices.options()?))
 }
@@ -231,7 +228,7 @@ pub fn topic_configure_sync(topic: &Handle, choices: TopicChoices) -> Result<()>
 
 /// The options in force.
 #[napi]
-pub fn topic_options(topic: &Handle) -> AsyncTask<Work<TopicChoices>> {
+pub fn topic_options(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.options().map(|options| TopicChoices::of(&options)))
 }
@@ -247,7 +244,7 @@ pub fn topic_options_sync(topic: &Handle) -> Result<TopicChoices> {
 
 /// Statistics.
 #[napi]
-pub fn topic_stats(topic: &Handle) -> AsyncTask<Work<TopicFigures>> {
+pub fn topic_stats(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.stats().map(TopicFigures::from))
 }
@@ -260,7 +257,7 @@ pub fn topic_stats_sync(topic: &Handle) -> Result<TopicFigures> {
 
 /// Statistics of a partition.
 #[napi]
-pub fn topic_partition_stats(topic: &Handle, partition: u32) -> AsyncTask<Work<PartitionFigures>> {
+pub fn topic_partition_stats(topic: &Handle, partition: u32) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.partition_stats(partition).map(PartitionFigures::from))
 }
@@ -297,7 +294,7 @@ pub fn topic_reader(
     topic: &Handle,
     choices: ReaderChoices,
     key: Option<Uint8ArraySlice<'_>>,
-) -> AsyncTask<Work<External<ReaderHandle>>> {
+) -> AsyncTask<Work> {
     let (children, key) = (Arc::clone(&topic.children), key.map(|key| key.to_vec()));
     let topic = Arc::clone(&topic.topic);
     later(move || open_reader(&topic, &children, &choices, key.as_deref()))
@@ -325,7 +322,7 @@ fn close(topic: &Topic, lookup: &Lookup) -> edgelog_abi::Result<()> {
 
 /// Closes the handle.
 #[napi]
-pub fn topic_close(topic: &Handle) -> AsyncTask<Work<()>> {
+pub fn topic_close(topic: &Handle) -> AsyncTask<Work> {
     let (topic, lookup) = (Arc::clone(&topic.topic), Arc::clone(&topic.lookup));
     later(move || close(&topic, &lookup))
 }
