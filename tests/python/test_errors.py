@@ -157,7 +157,7 @@ def test_gaps(path: Path) -> None:
         (found, *_) = report
         assert (found.topic, found.kind, found.partition) == ("topic", "frame", 0)
         assert found.bytes > 0
-        assert repr(found).startswith("Damage(kind='frame', topic=\"topic\"")
+        assert repr(found).startswith("Damage(kind='frame', topic='topic'")
 
 
 def test_damage_can_be_refused(path: Path) -> None:

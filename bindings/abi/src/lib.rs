@@ -49,8 +49,8 @@ pub use crate::error::{Error, Result};
 pub use crate::keep::{Keep, KeepRule};
 pub use crate::log::Log;
 pub use crate::options::{
-    Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap, ReaderOptions,
-    Start, Timeout, TopicOptions, WhenFull,
+    milliseconds, Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap,
+    ReaderOptions, Start, Timeout, TopicOptions, WhenFull,
 };
 pub use crate::read::{Read, Records, RecordsIter};
 pub use crate::reader::{Gaps, Reader, ReaderControl};

@@ -153,14 +153,20 @@ impl Timeout {
         match self {
             Timeout::Now => 0,
             Timeout::After(duration) => {
-                let timeout_ms = duration.as_nanos().div_ceil(1_000_000);
                 // 49 days at most: one less than the number that means for ever.
-                let longest = raw::EDGELOG_WAIT_FOREVER.saturating_sub(1);
-                u32::try_from(timeout_ms).map_or(longest, |timeout_ms| timeout_ms.min(longest))
+                milliseconds(duration).min(raw::EDGELOG_WAIT_FOREVER.saturating_sub(1))
             }
             Timeout::Never => raw::EDGELOG_WAIT_FOREVER,
         }
     }
+}
+
+/// A time in milliseconds, rounded up, or else the longest that there is. In 64 bits: the arithmetic
+/// of 128 takes a 32-bit machine 2 KB of code.
+pub fn milliseconds(time: Duration) -> u32 {
+    let ms = u64::from(time.subsec_nanos()).div_ceil(1_000_000);
+    let ms = time.as_secs().saturating_mul(1000).saturating_add(ms);
+    u32::try_from(ms).unwrap_or(u32::MAX)
 }
 
 /// How to open a log. Zero is the default everywhere.

@@ -9,6 +9,7 @@ use pyo3::types::PyList;
 
 use crate::convert::{Key, Number};
 use crate::failure::{invalid, Raise};
+use crate::figures::quoted;
 use crate::record::Record;
 use crate::seat::Seat;
 use crate::stats::CompactionReport;
@@ -189,15 +190,13 @@ impl Compaction {
         self.commit(py).map(drop)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = if self.seat.is_closed() {
             "closed"
         } else {
             "open"
         };
-        format!(
-            "<edgelog.Compaction of {:?}, {state}>",
-            self.topic.bind(py).get().name()
-        )
+        let topic = quoted(py, self.topic.bind(py).get().name())?;
+        Ok(format!("<edgelog.Compaction of {topic}, {state}>"))
     }
 }

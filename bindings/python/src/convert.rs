@@ -189,8 +189,7 @@ where
 
 /// Seconds of a caller, as a whole number of milliseconds.
 pub fn milliseconds(py: Python<'_>, seconds: f64) -> PyResult<u32> {
-    let duration = duration(py, seconds)?;
-    Ok(u32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX))
+    duration(py, seconds).map(edgelog_abi::milliseconds)
 }
 
 /// Seconds of a caller; a time that no clock will see is as good as the longest that there is.

@@ -65,10 +65,16 @@ impl Keep {
     fn __repr__(&self) -> String {
         match self.kind {
             "last" => format!("keep_last({})", self.value),
-            "for" => format!("keep_for({})", self.value as f64 / 1000.0),
+            "for" => format!("keep_for({})", seconds(self.value)),
             kind => format!("keep_{kind}()"),
         }
     }
+}
+
+/// So many milliseconds in seconds. Printing floating-point numbers would take 12 KB of code.
+fn seconds(ms: u64) -> String {
+    let text = format!("{}.{:03}", ms / 1000, ms % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Keep all records of a key.
@@ -102,7 +108,8 @@ pub fn keep_for(time: &Bound<'_, PyAny>) -> PyResult<Keep> {
         ));
     }
     let time = duration(py, time.extract::<f64>()?)?;
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let ms = time.as_secs().saturating_mul(1000);
+    let ms = ms.saturating_add(u64::from(time.subsec_millis()));
     Ok(Keep::of(edgelog_abi::Keep::For(ms)))
 }
 

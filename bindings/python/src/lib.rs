@@ -9,6 +9,7 @@ mod convert;
 mod exit;
 mod failure;
 mod fast;
+mod figures;
 mod interpreter;
 mod keep;
 mod log;

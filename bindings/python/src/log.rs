@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use crate::convert::{milliseconds, Number};
 use crate::exit;
 use crate::failure::Raise;
+use crate::figures::quoted;
 use crate::options::{self, Changes};
 use crate::reader::ignore_forked;
 use crate::report::Report;
@@ -223,13 +224,20 @@ impl Log {
         py.detach(|| ignore_forked(self.inner.close())).raise(py)
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = if self.inner.is_closed() {
             "closed"
         } else {
             "open"
         };
-        format!("<edgelog.Log {:?}, {state}, {}>", self.path, self.mode)
+        let path = self.quoted_path(py)?;
+        Ok(format!("<edgelog.Log {path}, {state}, {}>", self.mode))
+    }
+}
+
+impl Log {
+    fn quoted_path(&self, py: Python<'_>) -> PyResult<String> {
+        quoted(py, &self.path.to_string_lossy())
     }
 }
 
@@ -240,8 +248,8 @@ impl Drop for Log {
             return;
         }
         Python::try_attach(|py| {
-            let text = format!("unclosed log {:?}", self.path);
-            if let Ok(text) = CString::new(text) {
+            let path = self.quoted_path(py).unwrap_or_default();
+            if let Ok(text) = CString::new(format!("unclosed log {path}")) {
                 let category = py.get_type::<PyResourceWarning>();
                 if let Err(error) = PyErr::warn(py, &category, &text, 1) {
                     error.write_unraisable(py, None);

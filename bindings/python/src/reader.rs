@@ -9,6 +9,7 @@ use pyo3::types::PyList;
 
 use crate::convert::{self, Number};
 use crate::failure::{exception, invalid, Raise};
+use crate::figures::quoted;
 use crate::options;
 use crate::record::Record;
 use crate::seat::Seat;
@@ -263,16 +264,14 @@ impl Reader {
         py.detach(|| ignore_forked(inside.reader.close())).raise(py)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = if self.seat.is_closed() {
             "closed"
         } else {
             "open"
         };
-        format!(
-            "<edgelog.Reader of {:?}, {state}>",
-            self.topic.bind(py).get().name()
-        )
+        let topic = quoted(py, self.topic.bind(py).get().name())?;
+        Ok(format!("<edgelog.Reader of {topic}, {state}>"))
     }
 }
 

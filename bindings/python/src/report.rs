@@ -3,44 +3,28 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// One piece of damage.
-#[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
-#[derive(PartialEq, Eq, Hash)]
-pub struct Damage {
-    /// What it is: "torn_tail", "frame", "footer", "header", "segment", "missing", "meta" or
-    /// "topic".
-    kind: &'static str,
-    /// The topic it is in.
-    topic: String,
-    /// The partition it is in.
-    partition: u32,
-    /// The segment it is in: the offset it begins with.
-    segment: u64,
-    /// The first bad byte in the segment's file.
-    position: u64,
-    /// How many bytes.
-    bytes: u64,
-    /// The first offset that is lost.
-    offset: u64,
-    /// The first offset behind what is lost; equal to offset: nothing is known to be lost.
-    offset_end: u64,
-}
+use crate::figures::figures;
 
-#[pymethods]
-impl Damage {
-    fn __repr__(&self) -> String {
-        format!(
-            "Damage(kind='{}', topic={:?}, partition={}, segment={}, position={}, bytes={}, \
-             offset={}, offset_end={})",
-            self.kind,
-            self.topic,
-            self.partition,
-            self.segment,
-            self.position,
-            self.bytes,
-            self.offset,
-            self.offset_end,
-        )
+figures! {
+    /// One piece of damage.
+    Damage {
+        /// What it is: "torn_tail", "frame", "footer", "header", "segment", "missing", "meta" or
+        /// "topic".
+        kind: &'static str,
+        /// The topic it is in.
+        topic: String,
+        /// The partition it is in.
+        partition: u32,
+        /// The segment it is in: the offset it begins with.
+        segment: u64,
+        /// The first bad byte in the segment's file.
+        position: u64,
+        /// How many bytes.
+        bytes: u64,
+        /// The first offset that is lost.
+        offset: u64,
+        /// The first offset behind what is lost; equal to offset: nothing is known to be lost.
+        offset_end: u64,
     }
 }
 

@@ -1,31 +1,21 @@
 //! Figures about a log, a topic, a partition and a reader.
 
-use pyo3::prelude::*;
+use crate::figures::figures;
 
-macro_rules! figures {
+/// The same figures of `edgelog_abi`.
+macro_rules! stats {
     ($(#[$about:meta])* $kind:ident { $($(#[$field_about:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$about])*
-        #[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
-        #[derive(Clone, PartialEq, Eq, Hash)]
-        pub struct $kind { $($(#[$field_about])* $field: $type,)* }
+        figures! { $(#[$about])* $kind { $($(#[$field_about])* $field: $type,)* } }
 
         impl $kind {
             pub fn of(stats: edgelog_abi::$kind) -> $kind {
                 $kind { $($field: stats.$field,)* }
             }
         }
-
-        #[pymethods]
-        impl $kind {
-            fn __repr__(&self) -> String {
-                let fields = [$(format!(concat!(stringify!($field), "={:?}"), self.$field)),*];
-                format!(concat!(stringify!($kind), "({})"), fields.join(", "))
-            }
-        }
     };
 }
 
-figures! {
+stats! {
     /// Figures about a log.
     LogStats {
         /// How many topics.
@@ -45,7 +35,7 @@ figures! {
     }
 }
 
-figures! {
+stats! {
     /// Figures about a topic.
     TopicStats {
         /// How many partitions.
@@ -81,7 +71,7 @@ figures! {
     }
 }
 
-figures! {
+stats! {
     /// Figures about a partition.
     PartitionStats {
         /// Its number.
@@ -103,7 +93,7 @@ figures! {
     }
 }
 
-figures! {
+stats! {
     /// The damage that a reader has met.
     Gaps {
         /// How many gaps.
@@ -113,7 +103,7 @@ figures! {
     }
 }
 
-figures! {
+stats! {
     /// What a compaction did.
     CompactionReport {
         /// The records that it went over, in all passes.

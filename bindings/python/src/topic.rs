@@ -9,6 +9,7 @@ use crate::batch::{self, Batch};
 use crate::compaction::Compaction;
 use crate::convert::{timestamp_ms, Headers, Key, Number, Octets};
 use crate::failure::Raise;
+use crate::figures::quoted;
 use crate::log::Log;
 use crate::options::{self, Changes, TopicOptions};
 use crate::position::Position;
@@ -359,12 +360,13 @@ impl Topic {
         py.detach(|| ignore_forked(self.inner.close())).raise(py)
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = if self.inner.is_closed() {
             "closed"
         } else {
             "open"
         };
-        format!("<edgelog.Topic {:?}, {state}>", self.name)
+        let name = quoted(py, &self.name)?;
+        Ok(format!("<edgelog.Topic {name}, {state}>"))
     }
 }
