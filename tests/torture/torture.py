@@ -27,9 +27,16 @@ from selfcheck import unnoticed
 HERE = Path(__file__).resolve().parent
 BUILT = Path(os.environ["EDGELOG_TORTURE_BUILT"])
 COPIES = 2
+# Where there is one, it has a starter for each kind of source, and every second actor is started
+# by it: so tests/gateway/run lets processes under an emulator work beside those of this machine.
+STARTERS = os.environ.get("EDGELOG_TORTURE_STARTERS")
+# How many times longer than usual the driver waits: an emulated process takes seconds to start.
+PATIENCE = float(os.environ.get("EDGELOG_TORTURE_PATIENCE", "1"))
 
 
-def command_of(source: Path) -> list[str]:
+def command_of(source: Path, copy: int) -> list[str]:
+    if STARTERS and copy % 2:
+        return [f"{STARTERS}/{source.suffix[1:]}", str(source)]
     if source.suffix == ".c":
         return [str(BUILT / source.stem)]
     return [sys.executable if source.suffix == ".py" else "node", str(source)]
@@ -39,7 +46,7 @@ class Running:
     """One actor: its process now, and the lives before."""
 
     def __init__(self, source: Path, copy: int, directory: Path, dice: random.Random) -> None:
-        self.command = command_of(source)
+        self.command = command_of(source, copy)
         self.name = f"{source.stem}-{source.suffix[1:]}{copy}"
         self.directory = directory
         self.dice = dice
@@ -53,13 +60,17 @@ class Running:
         self.lives.append(life)
         file = f"{self.name}.{life.number}"
         self.stderr = self.directory / "stderr" / file
-        journal = self.directory / "journal" / file
+        self.journal = journal = self.directory / "journal" / file
         journal.touch()
         words = [self.directory / "log", journal, self.name, life.number, self.dice.getrandbits(31)]
         with self.stderr.open("wb") as stderr:
             self.process = subprocess.Popen(
                 [*self.command, *map(str, words)], stdin=subprocess.DEVNULL, stderr=stderr
             )
+
+    def is_at_work(self) -> bool:
+        """Whether its process has appended something."""
+        return b"\nack " in self.journal.read_bytes()
 
     def kill(self) -> None:
         self.lives[-1].was_killed = True
@@ -128,8 +139,10 @@ class Torture:
     def run(self, seconds: float) -> None:
         """Until the time is over, or one dies by itself."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(self.dice.uniform(0.05, 0.5))
+        lazy = self.actors if STARTERS else []
+        while time.monotonic() < end or (lazy and time.monotonic() < end + 2 * seconds):
+            lazy = [actor for actor in lazy if not actor.is_at_work()]
+            time.sleep(PATIENCE * self.dice.uniform(0.05, 0.5))
             if not self.step():
                 return
 
@@ -144,6 +157,9 @@ class Torture:
                 return False
         victim = self.dice.choice(self.actors)
         if victim.lives[-1].was_killed:
+            return True
+        if STARTERS and not victim.is_at_work() and self.dice.random() < 0.8:
+            # It would hardly ever get there.
             return True
         if victim.stopped_ns:
             # Also one that is stopped can be killed.
