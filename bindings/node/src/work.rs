@@ -16,10 +16,12 @@ impl<T: ToNapiValue + Send + 'static> Given for T {
     }
 }
 
+type Call = dyn FnOnce() -> edgelog_abi::Result<Box<dyn Given>> + Send;
+
 /// A call that a thread of the pool will make. One type for all answers: what napi makes of each
 /// type of work would take a gateway 3 KB.
 pub struct Work {
-    call: Option<Box<dyn FnOnce() -> edgelog_abi::Result<Box<dyn Given>> + Send>>,
+    call: Option<Box<Call>>,
 }
 
 impl<'task> ScopedTask<'task> for Work {
