@@ -161,8 +161,8 @@ impl Timeout {
     }
 }
 
-/// A time in milliseconds, rounded up, or else the longest that there is. In 64 bits: the arithmetic
-/// of 128 takes a 32-bit machine 2 KB of code.
+/// A time in milliseconds, rounded up, or else the longest that there is. In 64 bits: arithmetic in
+/// 128 takes a 32-bit machine 2 KB of code.
 pub fn milliseconds(time: Duration) -> u32 {
     let ms = u64::from(time.subsec_nanos()).div_ceil(1_000_000);
     let ms = time.as_secs().saturating_mul(1000).saturating_add(ms);
