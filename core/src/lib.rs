@@ -13,6 +13,8 @@
 //! | `retention`, `removal`, `maintain`, `verify` | what goes, what is due, what is damaged |
 //! | `meta`, `names` | the small files, and what files are called |
 //! | `options`, `limits`, `error`, `report`, `stats` | what callers choose and learn |
+//! | `turn`, `peers` | the way in for every change, and the other processes |
+//! | `group` | consumers that share a topic |
 //! | `context`, `sys` | what an open log shares, and its doors to the outside |
 //!
 //! The layout of the files is in `FORMAT.md`.
@@ -43,6 +45,7 @@ mod stats;
 pub mod sys;
 mod topic;
 mod topics;
+mod turn;
 mod varint;
 mod verify;
 

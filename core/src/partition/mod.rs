@@ -39,12 +39,12 @@ use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::mutex::Mutex;
 use crate::sys::Region;
 use crate::topic::Shared;
+use crate::turn::Turn;
 use compact::Steps;
 use recover::Watermarks;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::SyncGate;
-use turn::Turn;
 
 /// A segment that never changes any more.
 #[derive(Debug, Clone)]

@@ -2,7 +2,6 @@
 //! answered as a list, so that an opener who refuses damage has touched nothing.
 
 use super::repair::Repair;
-use super::turn::Turn;
 use super::{Counters, Limits, Sealed, State};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -15,6 +14,7 @@ use crate::segment::header::{header_bytes, ClockMark, NoHeader, HEADER_BYTES_MAX
 use crate::segment::{footer, window, Fold, Header, Summary, Window, Writer};
 use crate::sys::{File, OpenHow};
 use crate::topic::Shared;
+use crate::turn::Turn;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
