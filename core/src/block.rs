@@ -1,5 +1,5 @@
-//! A small checked file: `LOG`, `TOPIC` and `CHECKPOINT` are each one block, written twice in a
-//! row, so that a flipped bit or a torn half leaves the other copy.
+//! A small checked file: `LOG`, `TOPIC`, `CHECKPOINT` and a group's description are each one
+//! block, written twice in a row, so that a flipped bit or a torn half leaves the other copy.
 
 use crate::varint::Input;
 
@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Log,
     Topic,
     Checkpoint,
+    Group,
 }
 
 impl Kind {
@@ -24,6 +25,7 @@ impl Kind {
             Kind::Log => *b"EDGELOG1",
             Kind::Topic => *b"EDGETOP1",
             Kind::Checkpoint => *b"EDGECKP1",
+            Kind::Group => *b"EDGEGRP1",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::limits::BUSY_TIMEOUT_MS_DEFAULT;
 use crate::options::{Durability, LogOptions, Maintenance, Mode};
 use crate::peers::Peers;
+use crate::reserve::Reserve;
 use crate::segment::header::ClockMark;
 use crate::sys::mutex::Mutex;
 use crate::sys::wake::Signal;
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     pub log_bytes_max: u64,
     /// Bytes of all files of the log.
     pub used_bytes: Mutex<u64>,
+    pub reserve: Reserve,
     /// Buffers may be kept between calls: nobody else writes, or a thread sees to it that they
     /// go out in time.
     pub may_keep_buffers: bool,
@@ -52,6 +54,7 @@ impl Context {
             log_bytes_max: options.log_bytes_max.unwrap_or(0),
             signal: Signal::default(),
             used_bytes: Mutex::new(0),
+            reserve: Reserve::default(),
             may_keep_buffers: options.mode == Mode::Exclusive
                 || options.maintenance == Maintenance::Background,
             has_thread: options.maintenance == Maintenance::Background

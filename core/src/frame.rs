@@ -17,6 +17,9 @@ pub(crate) const RECORDS_HEAD_BYTES_MAX: usize = 3 * varint::VARINT_BYTES_MAX;
 const RECORDS: u8 = 1;
 const FOOTER: u8 = 2;
 const CLOCK: u8 = 3;
+const CHANGES: u8 = 4;
+const SNAPSHOT: u8 = 5;
+const SNAPSHOT_END: u8 = 6;
 /// The wall clock was plausible when the frame was made.
 const TIME_TRUSTED: u8 = 0x80;
 
@@ -29,6 +32,12 @@ pub(crate) enum Kind {
     Footer,
     /// Ties the log's running time to a boot.
     Clock,
+    /// Changes of a group.
+    Changes,
+    /// A part of what a group was when its journal was begun.
+    Snapshot,
+    /// The end of that.
+    SnapshotEnd,
 }
 
 impl Kind {
@@ -40,6 +49,9 @@ impl Kind {
             Kind::Records { time_trusted: true } => RECORDS | TIME_TRUSTED,
             Kind::Footer => FOOTER,
             Kind::Clock => CLOCK,
+            Kind::Changes => CHANGES,
+            Kind::Snapshot => SNAPSHOT,
+            Kind::SnapshotEnd => SNAPSHOT_END,
         }
     }
 
@@ -48,14 +60,19 @@ impl Kind {
             RECORDS => Some(Kind::Records {
                 time_trusted: byte & TIME_TRUSTED != 0,
             }),
-            FOOTER if byte == FOOTER => Some(Kind::Footer),
-            CLOCK if byte == CLOCK => Some(Kind::Clock),
-            _ => None,
+            _ => match byte {
+                FOOTER => Some(Kind::Footer),
+                CLOCK => Some(Kind::Clock),
+                CHANGES => Some(Kind::Changes),
+                SNAPSHOT => Some(Kind::Snapshot),
+                SNAPSHOT_END => Some(Kind::SnapshotEnd),
+                _ => None,
+            },
         }
     }
 }
 
-/// The segment that frames belong to, as their checksums see it.
+/// The segment or the journal that frames belong to, as their checksums see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     seed: u32,
@@ -70,6 +87,11 @@ impl Place {
         let seed = crc::resume(seed, &base.to_le_bytes());
         let seed = crc::resume(seed, &generation.to_le_bytes());
         Place { seed, base }
+    }
+
+    /// Of the journal of a group.
+    pub(crate) fn of_journal(group_uid: u64, number: u32, generation: u32) -> Place {
+        Place::new(group_uid, number, 0, generation)
     }
 
     /// The checksum of bytes at a position: CRC-32 that starts from the segment's seed and the

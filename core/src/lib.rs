@@ -10,7 +10,9 @@
 //! | `segment` | one file of a partition |
 //! | `record`, `frame`, `block`, `describe`, `varint`, `crc` | bytes, without I/O |
 //! | `reader` | reading and waiting |
+//! | `group` | consumers that share a topic's records |
 //! | `retention`, `removal`, `maintain`, `verify` | what goes, what is due, what is damaged |
+//! | `reserve` | room for what must work on a full medium |
 //! | `meta`, `names` | the small files, and what files are called |
 //! | `options`, `limits`, `error`, `report`, `stats` | what callers choose and learn |
 //! | `turn`, `peers` | the way in for every change, and the other processes |
@@ -26,6 +28,7 @@ mod crc;
 mod describe;
 mod error;
 mod frame;
+mod group;
 pub mod limits;
 mod load;
 mod log;
@@ -39,6 +42,7 @@ mod reader;
 mod record;
 mod removal;
 mod report;
+mod reserve;
 mod retention;
 mod segment;
 mod stats;
@@ -51,6 +55,11 @@ mod verify;
 
 pub use compact::{Compaction, CompactionReport, Keep, KeepRule};
 pub use error::{Error, Kind, Result};
+pub use group::{
+    Claim, ClaimOptions, Consumer, ConsumerStats, Delivery, Group, GroupOptions, GroupStats,
+    Member, Nack, Outcome, PendingFilter, PendingRecord, Receiver, Removal, Take, TakeOptions,
+    DEAD_DELIVERIES, DEAD_GROUP, DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_TOPIC,
+};
 pub use log::Log;
 pub use options::{
     Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap, ReaderOptions,

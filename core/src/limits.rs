@@ -82,3 +82,26 @@ pub const COMPACTION_DROPS_MAX: usize = 65_536;
 pub const MIN_GARBAGE_PERCENT_DEFAULT: u32 = 50;
 /// Milliseconds of running time that a tombstone stays, unless said otherwise: a day.
 pub const TOMBSTONE_MS_DEFAULT: u64 = 86_400_000;
+/// Groups of a topic.
+pub const GROUPS_MAX: usize = 1_024;
+/// Consumers of a group.
+pub const CONSUMERS_MAX: usize = 4_096;
+/// Positions that one call takes, and records that one call delivers.
+pub const POSITIONS_MAX: usize = 65_536;
+/// For ever, where a time in milliseconds is asked for.
+pub const NEVER_MS: u32 = u32::MAX;
+/// The longest time that a group may be told, in milliseconds: 24 days.
+pub const GROUP_MS_MAX: u32 = 0x7fff_ffff;
+/// Milliseconds until an unacknowledged record comes again, unless said otherwise.
+pub const ACK_TIMEOUT_MS_DEFAULT: u32 = 30_000;
+/// The longest wait of a refused record in milliseconds, unless said otherwise.
+pub const BACKOFF_MAX_MS_DEFAULT: u32 = 60_000;
+/// Bytes of a group's journal from which on it is begun anew, at least.
+pub const JOURNAL_BYTES_MIN: u64 = ERASE_BLOCK_BYTES;
+/// Bytes from which on it is begun anew, unless what is pending takes more, at most.
+pub const JOURNAL_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes that a log with groups keeps for acknowledgements on a full medium, at most: a full jffs2
+/// takes no write until several erase blocks are free.
+pub const RESERVE_BYTES: u64 = 4 * ERASE_BLOCK_BYTES;
+/// Milliseconds between two tries to have them again.
+pub const RESERVE_LOOK_MS: u64 = 60_000;

@@ -87,6 +87,8 @@ impl Inner {
         let partitions = topics.iter().flat_map(|topic| topic.partitions.iter());
         partitions.for_each(Partition::settle);
         let flushed = self.flush(Partition::flush_last);
+        let groups = topics.iter().flat_map(|topic| topic.groups_met());
+        groups.for_each(|group| group.bar());
         if self.context.mode != Mode::ReadOnly {
             // Both are worth little: what another process is changing is left to it.
             if let Ok(_changing) = self.context.peers.change() {

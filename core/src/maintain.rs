@@ -3,6 +3,7 @@
 
 use crate::error::{Kind, Result};
 use crate::log::Inner;
+use crate::reserve::Reserve;
 use crate::sys::thread::Thread;
 use std::sync::{Arc, Weak};
 
@@ -43,6 +44,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
             (a, b) => a.or(b),
         };
     };
+    sooner(Reserve::maintain(context));
     for topic in log.topics() {
         if topic.shared.check().is_err() {
             continue;
@@ -61,6 +63,9 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
                     }
                 }
             }
+        }
+        for group in topic.groups_met() {
+            sooner(group.give_due());
         }
         let options = topic.shared.options();
         if !options.keep.is_empty() {

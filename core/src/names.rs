@@ -9,6 +9,8 @@ pub(crate) const LOG: &str = "LOG";
 pub(crate) const LOCK: &str = "LOCK";
 /// What the one who compacts locks.
 pub(crate) const WORK: &str = "LOCK.work";
+/// Room that is kept for what must work on a full medium.
+pub(crate) const RESERVE: &str = "RESERVE";
 const TOPIC: &str = "TOPIC";
 const CHECKPOINT: &str = "CHECKPOINT";
 const DELETED: &str = "DELETED";
@@ -84,10 +86,51 @@ impl SegmentName {
     }
 }
 
+/// The description of the group with this number.
+pub(crate) fn group_file(dir: &str, number: u32) -> String {
+    format!("{dir}/g{number:04x}.grp")
+}
+
+/// The number of the group that a description's name stands for.
+fn group_number(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix('g')?.strip_suffix(".grp")?;
+    hex(digits, 4).and_then(|n| u32::try_from(n).ok())
+}
+
+/// The name of a group's journal, inside its topic's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct JournalName {
+    /// The group's number.
+    pub number: u32,
+    /// One more each time that it is begun anew.
+    pub generation: u32,
+}
+
+impl JournalName {
+    /// The journal's path.
+    pub(crate) fn path(&self, dir: &str) -> String {
+        let JournalName { number, generation } = self;
+        format!("{dir}/g{number:04x}-{generation:08x}.jrn")
+    }
+
+    /// The journal that a file's name stands for.
+    pub(crate) fn parse(name: &str) -> Option<JournalName> {
+        let parts = name.strip_prefix('g')?.strip_suffix(".jrn")?;
+        let (number, generation) = parts.split_once('-')?;
+        Some(JournalName {
+            number: u32::try_from(hex(number, 4)?).ok()?,
+            generation: u32::try_from(hex(generation, 8)?).ok()?,
+        })
+    }
+}
+
 /// What a name in a topic's directory stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Segment(SegmentName),
+    /// The description of the group with this number.
+    Group(u32),
+    Journal(JournalName),
     Topic,
     Checkpoint,
     /// The mark of a deletion.
@@ -104,6 +147,15 @@ pub(crate) fn is_rewriting(name: &str) -> bool {
     inner.is_some_and(|inner| SegmentName::parse(inner).is_some())
 }
 
+/// The number of the group whose file was being made under this temporary name.
+pub(crate) fn temporary_of_group(name: &str) -> Option<u32> {
+    match entry(name.strip_suffix(TEMPORARY)?) {
+        Entry::Group(number) => Some(number),
+        Entry::Journal(journal) => Some(journal.number),
+        _ => None,
+    }
+}
+
 /// What a name in a topic's directory stands for.
 pub(crate) fn entry(name: &str) -> Entry {
     match name {
@@ -114,6 +166,12 @@ pub(crate) fn entry(name: &str) -> Entry {
     }
     if let Some(segment) = SegmentName::parse(name) {
         return Entry::Segment(segment);
+    }
+    if let Some(number) = group_number(name) {
+        return Entry::Group(number);
+    }
+    if let Some(journal) = JournalName::parse(name) {
+        return Entry::Journal(journal);
     }
     match name.strip_suffix(TEMPORARY) {
         Some(inner) if !matches!(entry(inner), Entry::Foreign | Entry::Temporary) => {
@@ -156,6 +214,14 @@ mod tests {
             "p0000-0000000000000000-00000000-1.seg",
             "notes.txt",
             "TOPIC.tmp.tmp",
+            "g001.grp",
+            "g00001.grp",
+            "g000A.grp",
+            "g0001-00000001.grp",
+            "g0001.jrn",
+            "g0001-0000001.jrn",
+            "g0001-00000001-1.jrn",
+            "g0001-00000001.jrn.tmp.tmp",
         ] {
             assert_eq!(entry(foreign), Entry::Foreign, "{foreign}");
             assert_eq!(topic_number(foreign), None);
@@ -165,5 +231,21 @@ mod tests {
             entry("p0000-0000000000000000-00000000.seg.tmp"),
             Entry::Temporary
         );
+    }
+    #[test]
+    fn the_names_of_groups_come_back() {
+        assert_eq!(group_file("t00000001", 0x3ff), "t00000001/g03ff.grp");
+        assert_eq!(entry("g03ff.grp"), Entry::Group(0x3ff));
+        let name = JournalName {
+            number: 0x3ff,
+            generation: 0xabc,
+        };
+        assert_eq!(name.path("t00000001"), "t00000001/g03ff-00000abc.jrn");
+        assert_eq!(entry("g03ff-00000abc.jrn"), Entry::Journal(name));
+        for temporary in ["g03ff.grp.tmp", "g03ff-00000abc.jrn.tmp"] {
+            assert_eq!(entry(temporary), Entry::Temporary);
+            assert_eq!(temporary_of_group(temporary), Some(0x3ff));
+        }
+        assert_eq!(temporary_of_group("TOPIC.tmp"), None);
     }
 }

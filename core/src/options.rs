@@ -71,7 +71,8 @@ pub enum WhenFull {
     /// The oldest sealed segments go.
     #[default]
     DropOldest,
-    /// It fails with `Full`.
+    /// It fails with `Full`, unless the oldest sealed segments are acknowledged by all groups of
+    /// the topic: then they go.
     Reject,
 }
 
@@ -154,6 +155,8 @@ pub struct TopicOptions {
     pub max_age_ms: u64,
     /// How many records are kept at least when older ones go; 0: no limit.
     pub max_records: u64,
+    /// No limit removes what a group has not acknowledged: appends fail with `Full` rather.
+    pub hold_for_groups: bool,
     /// What compaction keeps, by the prefixes of keys. Without a rule there is none.
     pub keep: Vec<KeepRule>,
     /// How many keys a compaction knows at once; more take more passes. 0 is the default.

@@ -4,13 +4,13 @@
 //! Opened shared, each change takes a region of the lock first: the log's own for what concerns
 //! the list of topics, or a partition's; and learns what the others did before it decides.
 //!
-//! Order: the log's region before any partition's, partitions in the order of their numbers.
-//! Nobody asks for the log's region while holding a partition's, but for a buffer that is kept,
-//! which goes out by itself.
+//! Order: the log's region, then one group's, then partitions in the order of their numbers.
+//! Nobody asks for the log's region or a group's while holding a partition's, but for a buffer
+//! that is kept, which goes out by itself.
 
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::limits::PARTITIONS_MAX;
+use crate::limits::{GROUPS_MAX, PARTITIONS_MAX};
 use crate::names;
 use crate::options::{LogOptions, Mode};
 use crate::sys::backoff::Backoff;
@@ -32,6 +32,18 @@ pub(crate) fn region_of(dir: &str, partition: u32) -> Region {
         .saturating_mul(u64::from(PARTITIONS_MAX))
         .saturating_add(u64::from(partition));
     Region::One(number.saturating_add(1))
+}
+
+/// Where the regions of groups begin, behind those of all partitions.
+const GROUP_REGIONS: u64 = 1 << 43;
+
+/// The region of a group of the topic in this directory.
+pub(crate) fn region_of_group(dir: &str, group: u32) -> Region {
+    let topic = names::topic_number(dir).map_or(0, u64::from);
+    let number = topic
+        .saturating_mul(GROUPS_MAX as u64)
+        .saturating_add(u64::from(group));
+    Region::One(number.saturating_add(GROUP_REGIONS))
 }
 
 /// What an open log has between itself and others.

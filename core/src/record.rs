@@ -64,6 +64,15 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
+    /// Headers whose bytes were copied.
+    pub(crate) fn from_bytes(count: usize, bytes: &'a [u8]) -> Headers<'a> {
+        Headers { count, bytes }
+    }
+
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count

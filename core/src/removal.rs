@@ -1,8 +1,8 @@
 //! Removing a topic's files, in an order that no crash can turn into a topic again.
 //!
 //! A mark says first that there is no topic any more; whoever finds it goes on removing. The
-//! records go before the description, which is what makes a directory a topic, and the mark goes
-//! last. So a description that is lost in any other way can be told from a deletion.
+//! records and the groups go before the description, which is what makes a directory a topic, and
+//! the mark goes last. So a description that is lost in any other way can be told from a deletion.
 
 use crate::context::Context;
 use crate::names::{self, Entry};
@@ -45,7 +45,11 @@ pub(crate) fn remove(context: &Context, dir: &str, began: &mut bool) -> io::Resu
     };
     for name in names {
         match names::entry(&name) {
-            Entry::Segment(_) | Entry::Checkpoint | Entry::Temporary => {
+            Entry::Segment(_)
+            | Entry::Checkpoint
+            | Entry::Group(_)
+            | Entry::Journal(_)
+            | Entry::Temporary => {
                 unlink(format!("{dir}/{name}"))?;
             }
             Entry::Topic | Entry::Deleted | Entry::Foreign => {}

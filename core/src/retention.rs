@@ -18,20 +18,32 @@ impl Inner {
             );
             return Err(Error::new(Kind::TooLarge, text));
         }
-        while topic.shared.is_over(needed) {
-            if options.when_full == WhenFull::Reject {
-                return Err(full(&topic.shared.name, "max_bytes", options.max_bytes));
-            }
-            if !drop_oldest(std::iter::once(topic))? {
+        if topic.shared.is_over(needed) {
+            let floors = self.floors(topic)?;
+            while topic.shared.is_over(needed) {
+                if drop_oldest(std::iter::once((topic, &floors)))? {
+                    continue;
+                }
+                if options.when_full == WhenFull::Reject || floors.hold() {
+                    return Err(full(&topic.shared.name, "max_bytes", options.max_bytes));
+                }
                 break;
             }
         }
+        if self.context().is_over(needed) {
+            self.make_room_in_log(topic, needed)?;
+        }
+        Ok(())
+    }
+
+    fn make_room_in_log(&self, topic: &topic::Inner, needed: u64) -> Result<()> {
+        let topics = self.topics();
+        let mut floors = Vec::new();
+        for topic in &topics {
+            floors.push(self.floors(topic)?);
+        }
         while self.context().is_over(needed) {
-            let topics = self.topics();
-            let droppable = topics
-                .iter()
-                .map(|topic| &**topic)
-                .filter(|topic| topic.shared.options().when_full == WhenFull::DropOldest);
+            let droppable = topics.iter().map(|topic| &**topic).zip(&floors);
             if !drop_oldest(droppable)? {
                 return Err(full(
                     &topic.shared.name,
@@ -41,6 +53,21 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Up to where a topic's records may go when there is no room.
+    fn floors(&self, topic: &topic::Inner) -> Result<Floors> {
+        let options = topic.shared.options();
+        let rejects = options.when_full == WhenFull::Reject;
+        if !rejects && !options.hold_for_groups {
+            return Ok(Floors::None);
+        }
+        Ok(match topic.low_waters(self.context())? {
+            Some(offsets) => Floors::Groups(offsets),
+            // Without a group there is nobody to wait for.
+            None if rejects => Floors::All,
+            None => Floors::None,
+        })
     }
 
     /// Learns what other processes have added and removed: of the log where it has a limit, else
@@ -70,15 +97,24 @@ impl Inner {
     pub(crate) fn retain(&self, topic: &topic::Inner) -> Result<()> {
         self.see_all(topic)?;
         self.retain_by_age_and_count(topic)?;
-        let may_drop = topic.shared.options().when_full == WhenFull::DropOldest;
-        while may_drop && topic.shared.is_over(0) && drop_oldest(std::iter::once(topic))? {}
+        if topic.shared.is_over(0) {
+            let floors = self.floors(topic)?;
+            while topic.shared.is_over(0) && drop_oldest(std::iter::once((topic, &floors)))? {}
+        }
         Ok(())
     }
 
     fn retain_by_age_and_count(&self, topic: &topic::Inner) -> Result<()> {
         let options = topic.shared.options();
+        if options.max_age_ms == 0 && options.max_records == 0 {
+            return Ok(());
+        }
+        let floors = match options.hold_for_groups {
+            true => self.floors(topic)?,
+            false => Floors::None,
+        };
         for partition in &topic.partitions {
-            partition.drop_aged(&options)?;
+            partition.drop_aged(&options, floors.of(partition.number))?;
         }
         if options.max_records == 0 || options.when_full == WhenFull::Reject {
             return Ok(());
@@ -88,12 +124,13 @@ impl Inner {
                 .partitions
                 .iter()
                 .fold(0_u64, |sum, p| sum.saturating_add(p.stats().records));
-            let oldest = topic.partitions.iter().filter_map(|p| p.oldest());
+            let oldest = topic.partitions.iter();
+            let oldest = oldest.filter_map(|p| p.oldest(floors.of(p.number)));
             let Some(oldest) = oldest.min_by_key(|oldest| oldest.order) else {
                 return Ok(());
             };
             if records.saturating_sub(oldest.records) < options.max_records
-                || !drop_oldest(std::iter::once(topic))?
+                || !drop_oldest(std::iter::once((topic, &floors)))?
             {
                 return Ok(());
             }
@@ -101,14 +138,44 @@ impl Inner {
     }
 }
 
-/// Removes the oldest sealed segment of these topics; false when none has one.
-fn drop_oldest<'a>(topics: impl Iterator<Item = &'a topic::Inner>) -> Result<bool> {
-    let partitions = topics.flat_map(|topic| topic.partitions.iter());
+/// What of a topic may not go: in each partition what lies from an offset on.
+enum Floors {
+    /// All may go.
+    None,
+    /// None may.
+    All,
+    /// What a group has not acknowledged may not.
+    Groups(Vec<u64>),
+}
+
+impl Floors {
+    fn of(&self, partition: u32) -> u64 {
+        match self {
+            Floors::None => u64::MAX,
+            Floors::All => 0,
+            Floors::Groups(offsets) => offsets.get(partition as usize).copied().unwrap_or(0),
+        }
+    }
+
+    fn hold(&self) -> bool {
+        !matches!(self, Floors::None)
+    }
+}
+
+/// Removes the oldest sealed segment of these topics that may go; false when none has one.
+fn drop_oldest<'a>(topics: impl Iterator<Item = (&'a topic::Inner, &'a Floors)>) -> Result<bool> {
+    let partitions = topics.flat_map(|(topic, floors)| {
+        let partitions = topic.partitions.iter();
+        partitions.map(move |partition| (partition, floors.of(partition.number)))
+    });
     let oldest = partitions
-        .filter_map(|partition| partition.oldest().map(|oldest| (oldest.order, partition)))
-        .min_by_key(|(order, _)| *order);
+        .filter_map(|(partition, floor)| {
+            let oldest = partition.oldest(floor)?;
+            Some((oldest.order, partition, floor))
+        })
+        .min_by_key(|(order, _, _)| *order);
     match oldest {
-        Some((_, partition)) => partition.drop_oldest(),
+        Some((_, partition, floor)) => partition.drop_oldest(floor),
         None => Ok(false),
     }
 }

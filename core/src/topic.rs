@@ -6,6 +6,8 @@ use crate::context::Context;
 use crate::describe::TopicBody;
 use crate::error::{Error, Kind, Result};
 use crate::frame::Place;
+use crate::group::sizes::{GroupFile, Sizes};
+use crate::group::Groups;
 use crate::log::Inner as Log;
 use crate::meta::{self, Meta};
 use crate::names::{self, Entry, SegmentName};
@@ -29,6 +31,8 @@ pub(crate) struct Shared {
     pub waiters: Waiters,
     deleted: AtomicBool,
     used_bytes: Mutex<u64>,
+    /// The part of it that is the groups'.
+    group_files: Sizes,
     options: Mutex<TopicOptions>,
     /// The durability of appends that do not say, for a look without a lock.
     durability: AtomicU32,
@@ -45,6 +49,7 @@ impl Shared {
             waiters: Waiters::default(),
             deleted: AtomicBool::new(false),
             used_bytes: Mutex::new(0),
+            group_files: Sizes::default(),
             durability: AtomicU32::new(options.durability as u32),
             options: Mutex::new(options),
         }
@@ -99,6 +104,23 @@ impl Shared {
     pub(crate) fn subtract_used(&self, bytes: u64) {
         let mut used = self.used_bytes.lock();
         *used = used.saturating_sub(bytes);
+    }
+
+    /// Notes how large a group's file is now, 0 when it is gone.
+    pub(crate) fn note_group_file(&self, context: &Context, file: GroupFile, bytes: u64) {
+        let before = self.group_files.note(file, bytes);
+        if let Some(grown) = bytes.checked_sub(before) {
+            self.add_used(grown);
+            context.add_used(grown);
+        } else {
+            let shrunk = before.saturating_sub(bytes);
+            self.subtract_used(shrunk);
+            context.subtract_used(shrunk);
+        }
+    }
+
+    pub(crate) fn group_files(&self) -> &Sizes {
+        &self.group_files
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {
@@ -205,6 +227,7 @@ pub(crate) struct Inner {
     pub checkpoint: Vec<Watermarks>,
     /// Where the next record without a key goes.
     turn: AtomicU32,
+    pub groups: Mutex<Groups>,
 }
 
 impl Inner {
@@ -218,6 +241,7 @@ impl Inner {
             partitions,
             checkpoint,
             turn: AtomicU32::new(0),
+            groups: Mutex::default(),
         }
     }
 
@@ -281,8 +305,8 @@ impl Inner {
 /// not from being closed.
 #[derive(Clone)]
 pub struct Topic {
-    log: Arc<Log>,
-    inner: Arc<Inner>,
+    pub(crate) log: Arc<Log>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl Topic {
@@ -457,7 +481,7 @@ impl Topic {
         Ok(())
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.log.context().check()?;
         self.inner.shared.check()
     }

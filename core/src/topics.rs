@@ -203,6 +203,10 @@ impl Inner {
         let answer = removal::remove(context, dir, &mut began);
         if began {
             topic.shared.set_deleted();
+            topic
+                .groups_met()
+                .iter()
+                .for_each(|group| group.set_deleted());
             taken.iter_mut().for_each(Entered::bar);
             context.subtract_used(topic.shared.used_bytes());
         }
@@ -289,7 +293,7 @@ fn unless_gone(error: Error) -> Result<()> {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         let text = format!(
             "a name of {} bytes, must have 1 to {NAME_BYTES_MAX}",

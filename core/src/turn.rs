@@ -28,6 +28,13 @@ pub(crate) struct Turn {
     is_watched: bool,
 }
 
+impl Turn {
+    /// What is known is looked at again before the next change.
+    pub(crate) fn forget(&mut self) {
+        self.is_current = false;
+    }
+}
+
 /// Something that is folded from files which several processes write.
 pub(crate) trait Replica {
     type State;
@@ -86,7 +93,7 @@ impl<R: Replica> Entered<'_, R> {
 
     /// What is known is looked at again before the next change.
     pub(crate) fn forget(&mut self) {
-        self.turn_now().is_current = false;
+        self.turn_now().forget();
     }
 
     /// Keeps the region or gives it back.

@@ -11,6 +11,7 @@ from fields import U64, Cursor, MalformedError
 from segments import (
     CLOCK,
     FOOTER,
+    JOURNAL_KINDS,
     RECORDS,
     TRUSTED_RECORDS,
     Frame,
@@ -224,6 +225,8 @@ class SegmentReader:
                 self.segment.clocks.append(clock_of(frame))
             elif frame.kind == FOOTER:
                 self.go_on_at(footer_of(frame, self.segment.base).next)
+            elif frame.kind in JOURNAL_KINDS:
+                return "a frame of a journal"
             else:
                 return self.take_records(frame)
         except MalformedError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fields import U64, VERSION, Cursor, MalformedError, NewerError
 
 RECORDS, TRUSTED_RECORDS, FOOTER, CLOCK = 0x01, 0x81, 2, 3
+JOURNAL_KINDS = (4, 5, 6)
 KEY, VALUE, HEADERS, TIME, SKIP = 1, 2, 4, 8, 16
 
 
@@ -114,7 +115,7 @@ def frame_at(segment: Segment, position: int) -> Frame | None:
         return None
     total, word = struct.unpack_from("<II", segment.data, position)
     kind, end = word >> 24, position + 8 + (word & 0xFFFFFF)
-    if kind not in (RECORDS, TRUSTED_RECORDS, FOOTER, CLOCK):
+    if kind not in (RECORDS, TRUSTED_RECORDS, FOOTER, CLOCK, *JOURNAL_KINDS):
         return None
     if end == position + 8 or end > len(segment.data):
         return None

@@ -10,6 +10,7 @@ use crate::limits::{
 use crate::names::SegmentName;
 use crate::options::Durability;
 use crate::record::{Record, Size};
+use crate::reserve::Reserve;
 use crate::segment::writer::{Extent, Mark, Stamp};
 use crate::segment::Header;
 use crate::segment::Writer;
@@ -241,8 +242,16 @@ impl Partition {
         }
     }
 
-    /// Hands what waits to the system.
+    /// Hands what waits to the system, unless the room on the medium is kept for others.
     pub(super) fn write_out(&self, state: &mut State, extent: Extent) -> Result<()> {
+        if self.context.reserve.is_missing() && state.has_new_records() {
+            Reserve::restore(&self.context)?;
+        }
+        self.hand_out(state, extent)
+    }
+
+    /// Hands what waits to the system.
+    fn hand_out(&self, state: &mut State, extent: Extent) -> Result<()> {
         let keep = state.limits.buffer_bytes.saturating_mul(2);
         let Some(writer) = &mut state.active else {
             return Ok(());
@@ -279,8 +288,11 @@ impl Partition {
             self.note_written(state);
         }
         answer.map_err(|e| {
-            self.io_error("the segment cannot be written", name, e)
-                .at_position(before)
+            let error = self.io_error("the segment cannot be written", name, e);
+            if error.kind() == Kind::NoSpace {
+                Reserve::note_full(&self.context);
+            }
+            error.at_position(before)
         })
     }
 
@@ -313,7 +325,8 @@ impl Partition {
         let mut state = self.state.lock();
         let flushed = match state.has_new_records() {
             _ if state.poisoned => Err(self.poisoned()),
-            true => self.write_out(&mut state, Extent::All),
+            // The last chance that these records have.
+            true => self.hand_out(&mut state, Extent::All),
             false => Ok(()),
         };
         self.give_last(&mut state);
@@ -384,7 +397,7 @@ impl Partition {
         let mark = writer.mark();
         writer.push_footer();
         let (name, summary) = (writer.name, writer.summary);
-        if let Err(error) = self.write_out(state, Extent::All) {
+        if let Err(error) = self.hand_out(state, Extent::All) {
             self.take_back(state, mark);
             return Err(error);
         }

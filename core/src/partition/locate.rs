@@ -24,7 +24,53 @@ pub(crate) struct View {
     pub time_min_ms: u64,
 }
 
+/// What lies from an offset of a partition on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tail {
+    /// Records that are known without a look at them.
+    pub records: u64,
+    /// From the offset up to this one, compaction has left some out: they have to be counted.
+    pub count_to: Option<u64>,
+}
+
+impl Tail {
+    /// Adds a segment: its base, its next offset and how many records it has.
+    fn add(&mut self, offset: u64, base: u64, next_offset: u64, records: u64) {
+        let known = if offset <= base {
+            Some(records)
+        } else if offset >= next_offset {
+            Some(0)
+        } else if records == next_offset.saturating_sub(base) {
+            Some(next_offset.saturating_sub(offset))
+        } else {
+            None
+        };
+        match known {
+            Some(records) => self.records = self.records.saturating_add(records),
+            None => self.count_to = Some(next_offset),
+        }
+    }
+}
+
 impl Partition {
+    /// How many records lie from an offset on that can be read.
+    pub(crate) fn tail(&self, offset: u64) -> Tail {
+        let state = self.state.lock();
+        let mut tail = Tail::default();
+        for segment in &state.sealed {
+            let (summary, base) = (&segment.summary, segment.name.base);
+            tail.add(offset, base, summary.next_offset, summary.records);
+        }
+        if let Some(writer) = &state.active {
+            let (base, next_offset) = (writer.name.base, writer.written_offset());
+            // What waits in the buffer is behind all that can be read.
+            let waiting = writer.summary.next_offset.saturating_sub(next_offset);
+            let records = writer.summary.records.saturating_sub(waiting);
+            tail.add(offset, base, next_offset, records);
+        }
+        tail
+    }
+
     fn view_sealed(&self, segment: &Sealed) -> View {
         View {
             name: segment.name,

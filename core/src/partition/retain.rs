@@ -15,32 +15,33 @@ pub(crate) struct Oldest {
 }
 
 impl State {
-    /// The oldest segment, if it may go. The last file of a partition stays: its offsets tell
-    /// which come next.
-    fn droppable(&self) -> Option<&Sealed> {
+    /// The oldest segment, if it may go: all its offsets lie below `floor`. The last file of a
+    /// partition stays: its offsets tell which come next.
+    fn droppable(&self, floor: u64) -> Option<&Sealed> {
         let is_last_file = self.sealed.len() == 1 && !self.created;
-        self.sealed.front().filter(|_| !is_last_file)
+        let oldest = self.sealed.front().filter(|_| !is_last_file)?;
+        (oldest.summary.next_offset <= floor).then_some(oldest)
     }
 }
 
 impl Partition {
-    /// The oldest sealed segment, if there is one.
-    pub(crate) fn oldest(&self) -> Option<Oldest> {
+    /// The oldest sealed segment, if there is one below `floor`.
+    pub(crate) fn oldest(&self, floor: u64) -> Option<Oldest> {
         let state = self.look().ok()?;
-        state.droppable().map(|segment| Oldest {
+        state.droppable(floor).map(|segment| Oldest {
             order: (segment.summary.run_last_s, Reverse(state.bytes())),
             records: segment.summary.records,
         })
     }
 
-    /// Removes the oldest sealed segment; false when there is none.
-    pub(crate) fn drop_oldest(&self) -> Result<bool> {
+    /// Removes the oldest sealed segment; false when there is none below `floor`.
+    pub(crate) fn drop_oldest(&self, floor: u64) -> Result<bool> {
         let mut state = self.enter()?;
-        self.drop_front(&mut state)
+        self.drop_front(&mut state, floor)
     }
 
-    fn drop_front(&self, state: &mut State) -> Result<bool> {
-        let Some(oldest) = state.droppable().cloned() else {
+    fn drop_front(&self, state: &mut State, floor: u64) -> Result<bool> {
+        let Some(oldest) = state.droppable(floor).cloned() else {
             return Ok(false);
         };
         self.keep_a_name(state, &oldest)?;
@@ -84,7 +85,7 @@ impl Partition {
     }
 
     /// Removes sealed segments whose newest record is too old.
-    pub(crate) fn drop_aged(&self, options: &TopicOptions) -> Result<()> {
+    pub(crate) fn drop_aged(&self, options: &TopicOptions, floor: u64) -> Result<()> {
         if options.max_age_ms == 0 {
             return Ok(());
         }
@@ -94,12 +95,12 @@ impl Partition {
             let last_s = oldest.summary.run_last_s.saturating_add(1);
             run_ms.saturating_sub(last_s.saturating_mul(1000)) > options.max_age_ms
         };
-        if !self.state.lock().droppable().is_some_and(is_aged) {
+        if !self.state.lock().droppable(floor).is_some_and(is_aged) {
             return Ok(());
         }
         let mut state = self.enter()?;
-        while state.droppable().is_some_and(is_aged) {
-            self.drop_front(&mut state)?;
+        while state.droppable(floor).is_some_and(is_aged) {
+            self.drop_front(&mut state, floor)?;
         }
         Ok(())
     }

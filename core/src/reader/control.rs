@@ -56,18 +56,18 @@ impl ReaderControl {
         }
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.flags.cancelled.load(Ordering::Relaxed) {
             return Err(Error::new(Kind::Cancelled, "the reader was cancelled"));
         }
         Ok(())
     }
 
-    fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         self.flags.woken.load(Ordering::SeqCst) || self.flags.cancelled.load(Ordering::SeqCst)
     }
 
-    fn take_woken(&self) -> bool {
+    pub(crate) fn take_woken(&self) -> bool {
         self.flags.woken.swap(false, Ordering::SeqCst)
     }
 }

@@ -135,6 +135,10 @@ impl Reader {
             }
             cursor.offset = record.offset.saturating_add(1);
             if is_plain || record.key == self.options.key.as_deref() {
+                if !sink.wants(&record) {
+                    cursor.offset = record.offset;
+                    break Some(here);
+                }
                 if given == 0 {
                     first = Some(here);
                 }

@@ -28,6 +28,12 @@ use std::sync::Arc;
 pub trait Sink {
     /// The next record, which lies in the reader's buffer.
     fn record(&mut self, record: RecordView<'_>);
+    /// Whether it takes this one. If not, the read ends, and the next one begins with it.
+    #[inline]
+    fn wants(&mut self, record: &RecordView<'_>) -> bool {
+        let _ = record;
+        true
+    }
 }
 
 impl<F: FnMut(RecordView<'_>)> Sink for F {
@@ -157,6 +163,27 @@ impl Reader {
                 *cursor = placed;
             }
         }
+        Ok(())
+    }
+
+    /// Goes to an offset of one of its partitions; the others stay where they are.
+    pub(crate) fn set_offset(&mut self, partition: u32, offset: u64) -> Result<()> {
+        let placed = self.place_forward(partition, Start::Offset(offset))?;
+        let number = |cursor: &&mut Cursor| cursor.partition == partition;
+        if let Some(cursor) = self.cursors.iter_mut().find(number) {
+            *cursor = placed;
+        }
+        Ok(())
+    }
+
+    /// Reads one partition from here on, from an offset on.
+    pub(crate) fn go_to(&mut self, partition: u32, offset: u64) -> Result<()> {
+        self.partition(partition)?
+            .refresh(&self.topic.shared.options())?;
+        let placed = self.place_forward(partition, Start::Offset(offset))?;
+        self.cursors.clear();
+        self.cursors.push(placed);
+        self.current = 0;
         Ok(())
     }
 

@@ -139,6 +139,8 @@ impl Fold {
                 None => Brought::Nonsense(None),
             },
             Kind::Records { .. } => self.records(frame, position),
+            // These belong in journals.
+            Kind::Changes | Kind::Snapshot | Kind::SnapshotEnd => Brought::Nonsense(None),
         }
     }
 
@@ -186,7 +188,8 @@ pub(crate) fn encode_clock(out: &mut Vec<u8>, clock: &ClockMark) {
     out.extend_from_slice(&clock.boot_id.to_le_bytes());
 }
 
-fn decode_clock(body: &[u8]) -> Option<ClockMark> {
+/// The clock that a frame tells.
+pub(crate) fn decode_clock(body: &[u8]) -> Option<ClockMark> {
     let mut input = Input::new(body);
     let clock = ClockMark {
         run_ms: input.u64()?,

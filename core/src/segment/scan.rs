@@ -1,11 +1,15 @@
 //! The frames of a file one after the other, and the damage between them. Everything that walks
-//! over a segment in order goes through here: recovery, refresh, verification, readers.
+//! over a segment in order goes through here: recovery, refresh, verification, readers. So does
+//! whoever folds a group's journal.
 
 use super::Window;
 use crate::frame::{self, Frame, Parsed, Place};
 use std::io;
 
-/// What stands at a place of a segment.
+/// What to expect in a journal, which has no offsets: a record never gets this one.
+pub(crate) const NO_OFFSET: u64 = u64::MAX;
+
+/// What stands at a place of a segment or a journal.
 #[derive(Debug)]
 pub(crate) enum Step<'a> {
     /// A whole frame.

@@ -2,6 +2,7 @@
 //! process nor a rename of the directory matters. Only 64-bit sizes; interrupted calls repeat.
 
 use super::facts::{self, Facts};
+use super::Room;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -129,6 +130,10 @@ impl Dir {
     /// The facts about the file that has this name now.
     pub(super) fn facts(&self, path: &str) -> io::Result<Facts> {
         facts::at(self.fd.as_raw_fd(), &c_path(path)?)
+    }
+
+    pub(super) fn room(&self) -> io::Result<Room> {
+        facts::room(self.fd.as_raw_fd())
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {

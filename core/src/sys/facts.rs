@@ -1,6 +1,7 @@
 //! What files tell of themselves, in one call each.
 
 use super::dir::retry;
+use super::Room;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -64,6 +65,20 @@ pub(super) fn of(file: &File) -> io::Result<Facts> {
     retry(|| unsafe { fstat(file.as_raw_fd(), stat.as_mut_ptr()) })?;
     // SAFETY: the call has filled it, and zeros would be legal too.
     Ok(Facts::from_stat(&unsafe { stat.assume_init() }))
+}
+
+/// The room that the file system of an open directory has.
+pub(super) fn room(fd: RawFd) -> io::Result<Room> {
+    let mut stat = MaybeUninit::<libc::statfs64>::zeroed();
+    // SAFETY: the descriptor is open, and `stat` is a statfs64 buffer that outlives the call.
+    retry(|| unsafe { libc::fstatfs64(fd, stat.as_mut_ptr()) })?;
+    // SAFETY: the call has filled it, and zeros would be legal too.
+    let stat = unsafe { stat.assume_init() };
+    let block_bytes = u64::try_from(stat.f_bsize).unwrap_or(0);
+    Ok(Room {
+        bytes: stat.f_blocks.saturating_mul(block_bytes),
+        free_bytes: stat.f_bavail.saturating_mul(block_bytes),
+    })
 }
 
 /// By number, because C libraries from 2.33 on make a longer way of it, by an empty path.

@@ -51,6 +51,15 @@ pub struct FileFacts {
     pub is_named: bool,
 }
 
+/// How much room a file system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// In all, in bytes.
+    pub bytes: u64,
+    /// What is left of it for us.
+    pub free_bytes: u64,
+}
+
 /// An open file. All methods may be called from any thread.
 pub trait File: Send + Sync {
     /// Reads at a place; may read less than asked for; 0 is the end of the file.
@@ -145,6 +154,13 @@ pub trait Sys: Send + Sync {
     /// Whether a name stands for a plain file, and not for a directory or a link to something.
     fn is_file(&self, path: &str) -> bool {
         self.size_bytes(path).is_ok()
+    }
+    /// How much room the file system has; all there can be where it does not tell.
+    fn room(&self) -> Room {
+        Room {
+            bytes: u64::MAX,
+            free_bytes: u64::MAX,
+        }
     }
     /// Renames a file within the log; replaces the target.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

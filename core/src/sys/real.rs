@@ -4,7 +4,7 @@ use super::dir::{retry, Dir};
 use super::lock::Holder;
 use super::watch::{Inotify, Spares};
 use super::{
-    clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Sys, Watch,
+    clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Room, Sys, Watch,
 };
 use crate::sys::mutex::Mutex;
 use std::io;
@@ -60,6 +60,14 @@ impl Sys for RealSys {
 
     fn size_bytes(&self, path: &str) -> io::Result<u64> {
         Ok(self.dir()?.facts(path)?.size_bytes)
+    }
+
+    fn room(&self) -> Room {
+        let room = self.dir().and_then(|dir| dir.room());
+        room.unwrap_or(Room {
+            bytes: u64::MAX,
+            free_bytes: u64::MAX,
+        })
     }
 
     fn is_file(&self, path: &str) -> bool {
@@ -220,6 +228,17 @@ mod tests {
         std::fs::write(scratch.0.join("file"), b"x").unwrap();
         let error = RealSys::open(&scratch.0.join("file"), true).err().unwrap();
         assert_eq!(error.raw_os_error(), Some(libc::ENOTDIR));
+    }
+
+    #[test]
+    fn the_room_that_is_left_is_told() {
+        let scratch = Scratch::new("room");
+        let sys = RealSys::open(&scratch.0, false).unwrap();
+        let room = sys.room();
+        assert!(room.free_bytes > 0 && room.free_bytes <= room.bytes);
+        assert!(room.bytes < u64::MAX / 2, "{room:?}");
+        sys.close();
+        assert_eq!(sys.room().free_bytes, u64::MAX, "nobody knows");
     }
 
     #[test]

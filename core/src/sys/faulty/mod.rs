@@ -33,7 +33,7 @@ pub use history::Cut;
 pub use image::Image;
 
 use super::mutex::{Mutex, MutexGuard};
-use super::{File, Hold, Lock, LockError, OpenHow, Sys};
+use super::{File, Hold, Lock, LockError, OpenHow, Room, Sys};
 use faults::Faults;
 use handles::{Handle, Locked};
 use history::{Change, History};
@@ -307,6 +307,14 @@ impl Sys for FaultySys {
         let state = self.state();
         let inode = state.lookup(path)?;
         Ok(state.image.size(inode))
+    }
+
+    fn room(&self) -> Room {
+        let state = self.state();
+        Room {
+            bytes: state.faults.capacity_bytes.unwrap_or(u64::MAX),
+            free_bytes: state.free_bytes(),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -1,13 +1,15 @@
 //! Opening: from the names in the directory to topics with their state, and what had to be
 //! repaired on the way.
 
+mod find;
+
 use crate::block;
 use crate::context::Context;
 use crate::describe::{CheckpointBody, LogBody, TopicBody};
 use crate::error::{Error, Kind, Result};
-use crate::limits::{LOOKS_MAX, PARTITIONS_MAX};
+use crate::limits::LOOKS_MAX;
 use crate::meta::{self, Meta};
-use crate::names::{self, Entry, SegmentName};
+use crate::names::{self, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
 use crate::partition::recover::Recovery;
 use crate::partition::repair::Repair;
@@ -15,10 +17,9 @@ use crate::partition::Partition;
 use crate::peers::region_of;
 use crate::removal;
 use crate::report::{Damage, DamageKind, Report};
-use crate::segment::header::HEADER_BYTES_MAX;
-use crate::segment::{window, Header};
-use crate::sys::OpenHow;
+use crate::reserve::Reserve;
 use crate::topic::{self, Shared};
+use find::Found;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -67,16 +68,6 @@ pub(crate) fn check_exists(context: &Context, options: &LogOptions) -> Result<()
     }
 }
 
-/// A topic before its partitions take part in the log.
-struct Found {
-    dir: String,
-    body: TopicBody,
-    options: TopicOptions,
-    names: Vec<SegmentName>,
-    checkpoint: CheckpointBody,
-    meta_bytes: u64,
-}
-
 /// What opening collects: nothing is changed on the medium before all was looked at.
 struct Loading<'a> {
     context: &'a Arc<Context>,
@@ -119,6 +110,7 @@ fn load_alone(context: &Arc<Context>, options: &LogOptions, may_repair: bool) ->
     let works = || context.peers.try_work(&*context.sys).unwrap_or(false);
     loading.may_clean = may_repair && works();
     loading.log_file()?;
+    Reserve::count(context);
     let mut loaded = Vec::new();
     let mut clocks = Vec::new();
 
@@ -226,6 +218,7 @@ pub(crate) fn new_topic(
         names,
         checkpoint,
         meta_bytes,
+        group_files: Vec::new(),
     };
     recover_topic(context, found, false, &mut report, &mut repairs).map(Arc::new)
 }
@@ -243,6 +236,11 @@ fn recover_topic(
     let shared = Arc::new(Shared::new(name, uid, found.dir, found.options.clone()));
     shared.add_used(found.meta_bytes);
     context.add_used(found.meta_bytes);
+    for file in found.group_files {
+        let path = file.path(&shared.dir);
+        let bytes = context.sys.size_bytes(&path).unwrap_or(0);
+        shared.note_group_file(context, file, bytes);
+    }
     let numbers = 0..found.options.partitions;
     if may_repair {
         for number in numbers.clone() {
@@ -340,117 +338,20 @@ impl Loading<'_> {
             if let Some(number) = names::topic_number(&name) {
                 self.next_number = self.next_number.max(number.saturating_add(1));
                 dirs.push(name);
-            } else if name == names::temporary(names::LOG) {
+            } else if [names::LOG, names::RESERVE]
+                .iter()
+                .any(|file| name == names::temporary(file))
+            {
                 self.repairs.push(Repair::Remove(name));
-            } else if name != names::LOG && !name.starts_with(names::LOCK) {
+            } else if ![names::LOG, names::RESERVE].contains(&&*name)
+                && !name.starts_with(names::LOCK)
+            {
                 self.foreign_files = self.foreign_files.saturating_add(1);
             }
         }
         // The newest first: of two with one name it counts.
         dirs.sort_unstable_by(|a, b| b.cmp(a));
         Ok(dirs)
-    }
-
-    /// What a directory with a topic's name holds.
-    fn find_topic(&mut self, dir: String) -> Result<Option<Found>> {
-        let sys = &*self.context.sys;
-        let mut names: Vec<SegmentName> = Vec::new();
-        let mut deleted = false;
-        let list = match sys.list(&dir) {
-            Err(e) if e.raw_os_error() == Some(libc::ENOTDIR) => {
-                self.foreign_files = self.foreign_files.saturating_add(1);
-                return Ok(None);
-            }
-            other => other.map_err(|e| Error::io(format!("{dir} cannot be listed"), e))?,
-        };
-        for name in list {
-            match names::entry(&name) {
-                Entry::Segment(segment) if sys.is_file(&segment.path(&dir)) => names.push(segment),
-                Entry::Segment(_) => self.foreign_files = self.foreign_files.saturating_add(1),
-                Entry::Deleted => deleted = true,
-                // Unless it is what somebody writes just now.
-                Entry::Temporary if self.may_clean || !names::is_rewriting(&name) => {
-                    self.repairs.push(Repair::Remove(format!("{dir}/{name}")));
-                }
-                Entry::Temporary => {}
-                Entry::Foreign => self.foreign_files = self.foreign_files.saturating_add(1),
-                Entry::Topic | Entry::Checkpoint => {}
-            }
-        }
-        let path = names::topic_file(&dir);
-        let read = meta::read(sys, block::Kind::Topic, &path)?;
-        if deleted || (matches!(read, Meta::Missing) && names.is_empty()) {
-            self.leftovers.push(dir);
-            return Ok(None);
-        }
-        let (body, whole) = match read {
-            Meta::Body(body, whole) => (TopicBody::decode(&body)?, whole),
-            Meta::Missing | Meta::Damaged => (self.topic_from_segments(&dir, &names)?, false),
-        };
-        let Some(body) = body else {
-            self.meta_damage(DamageKind::Topic, &dir);
-            return Ok(None);
-        };
-        if !whole {
-            self.meta_damage(DamageKind::Meta, &body.name);
-            self.rewrites
-                .push((block::Kind::Topic, path.clone(), body.encode()));
-        }
-        let checkpoint_path = names::checkpoint_file(&dir);
-        let checkpoint = match meta::read(sys, block::Kind::Checkpoint, &checkpoint_path) {
-            Ok(Meta::Body(body, _)) => CheckpointBody::decode(&body),
-            // It is advice only: without it recovery knows less and does the same.
-            _ => None,
-        };
-        let checkpoint = checkpoint
-            .filter(|checkpoint| checkpoint.topic_uid == body.uid)
-            .unwrap_or_default();
-        let size = |path: &str| sys.size_bytes(path).unwrap_or(0);
-        let meta_bytes = size(&path).saturating_add(size(&checkpoint_path));
-        let options = body.options.resolved().or_else(|_| {
-            let defaults = TopicOptions {
-                partitions: body.options.partitions,
-                ..TopicOptions::default()
-            };
-            defaults.resolved()
-        })?;
-        Ok(Some(Found {
-            dir,
-            body,
-            options,
-            names,
-            checkpoint,
-            meta_bytes,
-        }))
-    }
-
-    /// A topic whose description is lost, from the header of any of its segments. Its options are
-    /// the defaults then.
-    fn topic_from_segments(&self, dir: &str, names: &[SegmentName]) -> Result<Option<TopicBody>> {
-        for name in names {
-            let path = name.path(dir);
-            let mut bytes = [0; HEADER_BYTES_MAX];
-            let read = self
-                .context
-                .files
-                .get(&path, OpenHow::Read)
-                .and_then(|file| window::read_full(&*file, &mut bytes, 0))
-                .map_err(|e| Error::io(format!("{path} cannot be read"), e))?;
-            let header = Header::decode(bytes.get(..read).unwrap_or(&[])).ok();
-            let possible = 1..=PARTITIONS_MAX;
-            if let Some(header) = header.filter(|h| possible.contains(&h.partitions)) {
-                let options = TopicOptions {
-                    partitions: header.partitions,
-                    ..TopicOptions::default()
-                };
-                return Ok(Some(TopicBody {
-                    uid: header.topic_uid,
-                    name: header.topic,
-                    options,
-                }));
-            }
-        }
-        Ok(None)
     }
 
     fn recover(&mut self, found: Found) -> Result<topic::Inner> {

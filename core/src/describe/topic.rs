@@ -1,26 +1,10 @@
-//! The bodies of the description files: what a log, a topic and a checkpoint say.
+//! What `TOPIC` says.
 
+use super::{durability_number, durability_of, put_settings, settings};
 use crate::compact::{Keep, KeepRule};
-use crate::error::{Error, Kind, Result};
-use crate::options::{Durability, TopicOptions, WhenFull};
-use crate::partition::recover::Watermarks;
-use crate::segment::header::ClockMark;
+use crate::error::Result;
+use crate::options::{TopicOptions, WhenFull};
 use crate::varint::Input;
-
-/// What `LOG` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogBody {
-    pub uid: u64,
-    pub created_ms: u64,
-}
-
-impl LogBody {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = self.uid.to_le_bytes().to_vec();
-        out.extend_from_slice(&self.created_ms.to_le_bytes());
-        out
-    }
-}
 
 /// What `TOPIC` says. The options are as the user gave them, so that what was left to be chosen
 /// stays to be chosen.
@@ -44,8 +28,7 @@ const COMPACTION_KEYS_MAX: u16 = 10;
 const MIN_GARBAGE_PERCENT: u16 = 11;
 const TOMBSTONE_MS: u16 = 12;
 const COMPACT_TRIGGER_BYTES: u16 = 13;
-/// Settings from here on change what the files mean: a reader that does not know one must stop.
-const MUST_KNOW: u16 = 0x8000;
+const HOLD_FOR_GROUPS: u16 = 14;
 
 impl TopicBody {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -64,16 +47,13 @@ impl TopicBody {
             (MIN_GARBAGE_PERCENT, u64::from(o.min_garbage_percent)),
             (TOMBSTONE_MS, o.tombstone_ms),
             (COMPACT_TRIGGER_BYTES, o.compact_trigger_bytes),
+            (HOLD_FOR_GROUPS, u64::from(o.hold_for_groups)),
         ];
         let mut out = self.uid.to_le_bytes().to_vec();
         out.extend_from_slice(&o.partitions.to_le_bytes());
         out.push(self.name.len() as u8);
         out.extend_from_slice(self.name.as_bytes());
-        out.extend_from_slice(&(settings.len() as u16).to_le_bytes());
-        for (tag, value) in settings {
-            out.extend_from_slice(&tag.to_le_bytes());
-            out.extend_from_slice(&value.to_le_bytes());
-        }
+        put_settings(&mut out, &settings);
         out.extend_from_slice(&(o.keep.len() as u16).to_le_bytes());
         for rule in &o.keep {
             let (kind, value) = keep_numbers(rule.keep);
@@ -95,17 +75,10 @@ impl TopicBody {
             partitions,
             ..TopicOptions::default()
         };
-        let Some(count) = input.u16() else {
+        let whose = format_args!("topic '{name}'");
+        let mut set = |tag, value| set(&mut options, tag, value);
+        if settings(&mut input, whose, &mut set)?.is_none() {
             return Ok(None);
-        };
-        for _ in 0..count {
-            let (Some(tag), Some(value)) = (input.u16(), input.u64()) else {
-                return Ok(None);
-            };
-            if !set(&mut options, tag, value) && tag >= MUST_KNOW {
-                let text = format!("topic '{name}' has a setting {tag} that is newer than this");
-                return Err(Error::new(Kind::Version, text));
-            }
         }
         let Some(keep) = rules(&mut input) else {
             return Ok(None);
@@ -173,80 +146,18 @@ fn set(o: &mut TopicOptions, tag: u16, value: u64) -> bool {
         (MIN_GARBAGE_PERCENT, Ok(percent)) => o.min_garbage_percent = percent,
         (TOMBSTONE_MS, _) => o.tombstone_ms = value,
         (COMPACT_TRIGGER_BYTES, _) => o.compact_trigger_bytes = value,
+        (HOLD_FOR_GROUPS, Ok(hold)) => o.hold_for_groups = hold != 0,
         _ => return false,
     }
     true
-}
-
-fn durability_number(durability: Durability) -> u64 {
-    match durability {
-        Durability::Buffered => 1,
-        Durability::Written => 2,
-        Durability::Synced => 3,
-    }
-}
-
-fn durability_of(number: u64) -> Option<Durability> {
-    [
-        Durability::Buffered,
-        Durability::Written,
-        Durability::Synced,
-    ]
-    .into_iter()
-    .find(|durability| durability_number(*durability) == number)
-}
-
-/// What `CHECKPOINT` says: where a topic stood at its last orderly close.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CheckpointBody {
-    pub topic_uid: u64,
-    pub clock: ClockMark,
-    /// One for each partition.
-    pub watermarks: Vec<Watermarks>,
-}
-
-impl CheckpointBody {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = self.topic_uid.to_le_bytes().to_vec();
-        out.extend_from_slice(&self.clock.run_ms.to_le_bytes());
-        out.extend_from_slice(&self.clock.boot_ms.to_le_bytes());
-        out.extend_from_slice(&self.clock.boot_id.to_le_bytes());
-        out.extend_from_slice(&(self.watermarks.len() as u32).to_le_bytes());
-        for marks in &self.watermarks {
-            out.extend_from_slice(&marks.next_offset.to_le_bytes());
-            out.extend_from_slice(&marks.durable.to_le_bytes());
-        }
-        out
-    }
-
-    pub(crate) fn decode(body: &[u8]) -> Option<CheckpointBody> {
-        let mut input = Input::new(body);
-        let topic_uid = input.u64()?;
-        let (run_ms, boot_ms, boot_id) = (input.u64()?, input.u64()?, input.u128()?);
-        let count = input.u32()?.min(crate::limits::PARTITIONS_MAX);
-        let mut watermarks = Vec::new();
-        for _ in 0..count {
-            watermarks.push(Watermarks {
-                next_offset: input.u64()?,
-                durable: input.u64()?,
-            });
-        }
-        Some(CheckpointBody {
-            topic_uid,
-            clock: ClockMark {
-                boot_id,
-                boot_ms,
-                run_ms,
-            },
-            watermarks,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "test")]
     use super::*;
+    use crate::error::Kind;
+    use crate::options::Durability;
 
     fn sample() -> TopicBody {
         TopicBody {
@@ -262,6 +173,7 @@ mod tests {
                 segment_bytes: 1 << 33,
                 max_bytes: 1 << 40,
                 max_age_ms: 5,
+                hold_for_groups: true,
                 max_records: 6,
                 keep: vec![
                     KeepRule::default(),
@@ -309,28 +221,5 @@ mod tests {
         assert_eq!(TopicBody::decode(&bytes).unwrap(), Some(body));
         bytes[at..at + 2].copy_from_slice(&0x8001_u16.to_le_bytes());
         assert_eq!(TopicBody::decode(&bytes).unwrap_err().kind(), Kind::Version);
-    }
-
-    #[test]
-    fn a_checkpoint_comes_back() {
-        let body = CheckpointBody {
-            topic_uid: 1,
-            clock: ClockMark {
-                boot_id: 1 << 100,
-                boot_ms: 3,
-                run_ms: 4,
-            },
-            watermarks: vec![
-                Watermarks {
-                    next_offset: 5,
-                    durable: 6
-                };
-                3
-            ],
-        };
-        let back = CheckpointBody::decode(&body.encode()).unwrap();
-        assert_eq!((back.topic_uid, back.clock), (1, body.clock));
-        assert_eq!(back.watermarks.len(), 3);
-        assert_eq!(back.watermarks[2].next_offset, 5);
     }
 }

@@ -1,0 +1,306 @@
+//! What is to be done, decided from a group's state alone: no I/O, no clock, no lock.
+
+use super::change::{add, Change, Range};
+use super::options::GroupOptions;
+use super::pending::{Held, Owner, Run};
+use super::state::State;
+use crate::limits::NEVER_MS;
+use crate::options::Durability;
+use crate::record::Position;
+
+/// What became of a position that was to be acknowledged, refused or extended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// The record was delivered once and is not pending any more: acknowledged, expired or given
+    /// up.
+    Already,
+    /// No record at this position was delivered.
+    Unknown,
+    /// It is pending for another consumer, or for none.
+    NotOwner,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// A consumer; `None` is one that the group does not know any more.
+    Consumer(Option<Owner>),
+    /// Whoever may do everything.
+    Anybody,
+}
+
+impl By {
+    fn owns(self, held: Held) -> bool {
+        match (self, held) {
+            (By::Anybody, _) => true,
+            (By::Consumer(own), Held::By(owner)) => own == Some(owner),
+            (By::Consumer(_), Held::Released { .. }) => false,
+        }
+    }
+}
+
+/// What a group does with what is not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Changes are put on the medium.
+    pub synced: bool,
+    /// None: never.
+    pub timeout_ms: Option<u64>,
+    pub max_deliveries: u32,
+    pub backoff_ms: u64,
+    pub backoff_max_ms: u64,
+    /// 0: never.
+    pub consumer_ttl_ms: u64,
+}
+
+impl Policy {
+    pub(crate) fn of(options: &GroupOptions) -> Policy {
+        let timeout_ms = options.ack_timeout_ms;
+        Policy {
+            synced: options.durability == Durability::Synced,
+            timeout_ms: (timeout_ms != NEVER_MS).then_some(u64::from(timeout_ms)),
+            max_deliveries: options.max_deliveries,
+            backoff_ms: u64::from(options.backoff_ms),
+            backoff_max_ms: u64::from(options.backoff_max_ms),
+            consumer_ttl_ms: u64::from(options.consumer_ttl_ms),
+        }
+    }
+
+    /// Whether a record that was delivered so often is given up rather than delivered again.
+    pub(crate) fn gives_up(&self, deliveries: u32) -> bool {
+        self.max_deliveries != 0 && deliveries >= self.max_deliveries
+    }
+
+    /// How long a record that was delivered so often waits after it was refused.
+    fn backoff(&self, deliveries: u32) -> u64 {
+        let doublings = deliveries.saturating_sub(1).min(32);
+        let ms = self.backoff_ms.checked_shl(doublings).unwrap_or(u64::MAX);
+        ms.min(self.backoff_max_ms)
+    }
+
+    /// When a run comes again.
+    pub(crate) fn due_ms(&self, run: &Run) -> Option<u64> {
+        match run.held {
+            Held::Released { due_ms } => Some(due_ms),
+            Held::By(_) => Some(run.last_ms.saturating_add(self.timeout_ms?)),
+        }
+    }
+}
+
+/// Looks at each position; answers the ranges that the asker may do something with, in order.
+pub(crate) fn judge(
+    state: &State,
+    by: By,
+    positions: &[Position],
+    outcomes: &mut Vec<Outcome>,
+) -> Vec<Range> {
+    outcomes.clear();
+    outcomes.resize(positions.len(), Outcome::Unknown);
+    let rises = positions.windows(2).all(|pair| match pair {
+        [a, b] => a < b,
+        _ => true,
+    });
+    let mut order = Vec::new();
+    if !rises {
+        order.extend(0..positions.len());
+        order.sort_by_key(|at| positions.get(*at));
+    }
+    let mut ranges: Vec<Range> = Vec::new();
+    let mut run: Option<Run> = None;
+    for step in 0..positions.len() {
+        let at = if rises {
+            step
+        } else {
+            order.get(step).copied().unwrap_or(step)
+        };
+        let (Some(position), Some(outcome)) = (positions.get(at), outcomes.get_mut(at)) else {
+            continue;
+        };
+        let &Position { partition, offset } = position;
+        let holds = |run: &Run| {
+            let range = Range::from(run);
+            range.partition == partition && (range.first..range.end).contains(&offset)
+        };
+        if !run.as_ref().is_some_and(holds) {
+            run = state.pending.at(partition, offset);
+        }
+        let is_twice = ranges
+            .last()
+            .is_some_and(|last| last.partition == partition && offset < last.end);
+        *outcome = match &run {
+            _ if is_twice => Outcome::Already,
+            Some(run) if by.owns(run.held) => {
+                add(&mut ranges, partition, offset);
+                Outcome::Done
+            }
+            Some(_) => Outcome::NotOwner,
+            None if offset < state.cursor(partition) => Outcome::Already,
+            None => Outcome::Unknown,
+        };
+    }
+    ranges
+}
+
+/// All that a consumer has pending up to an offset of a partition.
+pub(crate) fn up_to(state: &State, by: By, position: Position) -> Vec<Range> {
+    let end = position.offset.saturating_add(1);
+    let runs = state.pending.range(position.partition, 0, end);
+    runs.filter(|run| by.owns(run.held))
+        .map(|run| Range::from(&run))
+        .collect()
+}
+
+/// What becomes of refused records.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    pub releases: Vec<Change>,
+    /// Delivered too often.
+    pub given_up: Vec<Run>,
+}
+
+/// Refuses records: they come again after a delay, or after the group's own.
+pub(crate) fn refuse(
+    state: &State,
+    policy: &Policy,
+    now_ms: u64,
+    ranges: &[Range],
+    delay_ms: Option<u64>,
+    uncount: bool,
+) -> Refused {
+    let mut refused = Refused::default();
+    let mut batch: (u64, Vec<Range>) = (0, Vec::new());
+    let mut put = |due_ms: u64, range: Option<Range>| {
+        if batch.0 != due_ms || range.is_none() {
+            let ranges = std::mem::take(&mut batch.1);
+            if !ranges.is_empty() {
+                refused.releases.push(Change::Release {
+                    due_ms: batch.0,
+                    uncount,
+                    ranges,
+                });
+            }
+            batch.0 = due_ms;
+        }
+        batch.1.extend(range);
+    };
+    for range in ranges {
+        for run in state.pending.range(range.partition, range.first, range.end) {
+            let deliveries = run.deliveries.saturating_sub(u32::from(uncount));
+            if policy.gives_up(deliveries) {
+                refused.given_up.push(run);
+                continue;
+            }
+            let delay_ms = delay_ms.unwrap_or_else(|| policy.backoff(deliveries));
+            put(now_ms.saturating_add(delay_ms), Some(Range::from(&run)));
+        }
+    }
+    put(0, None);
+    refused
+}
+
+/// Cuts a run to so many records.
+fn cut(run: Run, left: u64) -> Run {
+    Run {
+        count: run.count.min(u32::try_from(left).unwrap_or(u32::MAX)),
+        ..run
+    }
+}
+
+/// What is due for another delivery, oldest due first, at most so many records.
+pub(crate) fn due(state: &State, policy: &Policy, now_ms: u64, max: usize) -> Vec<Run> {
+    let mut released = state.pending.by_due().peekable();
+    let mut owned = state.pending.by_idle().peekable();
+    let mut left = max as u64;
+    let mut runs = Vec::new();
+    while left != 0 {
+        let of = |run: Option<&Run>| {
+            let due_ms = run.and_then(|run| policy.due_ms(run));
+            due_ms.filter(|due_ms| *due_ms <= now_ms)
+        };
+        let next = match (of(released.peek()), of(owned.peek())) {
+            (Some(a), Some(b)) if b < a => owned.next(),
+            (Some(_), _) => released.next(),
+            (None, Some(_)) => owned.next(),
+            (None, None) => None,
+        };
+        let Some(run) = next else { break };
+        let run = cut(run, left);
+        left = left.saturating_sub(u64::from(run.count));
+        runs.push(run);
+    }
+    runs
+}
+
+/// When something is due next.
+pub(crate) fn next_due(state: &State, policy: &Policy) -> Option<u64> {
+    let released = state.pending.by_due().next();
+    let owned = match policy.timeout_ms {
+        Some(_) => state.pending.by_idle().next(),
+        None => None,
+    };
+    let runs = released.iter().chain(owned.iter());
+    runs.filter_map(|run| policy.due_ms(run)).min()
+}
+
+/// Which pending records are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Wanted {
+    pub min_idle_ms: u64,
+    pub min_deliveries: u32,
+}
+
+impl Wanted {
+    pub(crate) fn takes(&self, run: &Run, now_ms: u64) -> bool {
+        now_ms.saturating_sub(run.last_ms) >= self.min_idle_ms
+            && run.deliveries >= self.min_deliveries
+    }
+}
+
+/// The longest idle first: what nobody has and is due, then what consumers have.
+pub(crate) fn idle(state: &State, wanted: &Wanted, now_ms: u64, max: usize) -> Vec<Run> {
+    let due = |run: &Run| matches!(run.held, Held::Released { due_ms } if due_ms <= now_ms);
+    let is_idle = |run: &Run| now_ms.saturating_sub(run.last_ms) >= wanted.min_idle_ms;
+    let released = state.pending.by_due().take_while(due);
+    let owned = state.pending.by_idle().take_while(is_idle);
+    let runs = released.chain(owned);
+    first(runs.filter(|run| wanted.takes(run, now_ms)), max)
+}
+
+/// Whatever is idle for so long, the longest first.
+pub(crate) fn idle_all(state: &State, wanted: &Wanted, now_ms: u64, max: usize) -> Vec<Run> {
+    let is_idle = |run: &Run| now_ms.saturating_sub(run.last_ms) >= wanted.min_idle_ms;
+    let owned = state.pending.by_idle().take_while(is_idle);
+    let runs = owned.chain(state.pending.by_due());
+    first(runs.filter(|run| wanted.takes(run, now_ms)), max)
+}
+
+/// The first so many records of these runs.
+pub(crate) fn first(runs: impl Iterator<Item = Run>, max: usize) -> Vec<Run> {
+    let mut left = max as u64;
+    let mut taken = Vec::new();
+    for run in runs {
+        if left == 0 {
+            break;
+        }
+        let run = cut(run, left);
+        left = left.saturating_sub(u64::from(run.count));
+        taken.push(run);
+    }
+    taken
+}
+
+/// Consumers that have nothing pending and were not seen for so long that they go.
+pub(crate) fn outlived(state: &State, policy: &Policy, now_ms: u64) -> Vec<Change> {
+    if policy.consumer_ttl_ms == 0 {
+        return Vec::new();
+    }
+    let is_over = |seen_ms: u64| now_ms.saturating_sub(seen_ms) >= policy.consumer_ttl_ms;
+    let gone = state
+        .consumers
+        .iter()
+        .filter(|(number, member)| is_over(member.seen_ms) && state.pending.owned(*number) == 0);
+    gone.map(|(consumer, _)| Change::Leave { consumer })
+        .collect()
+}

@@ -1,0 +1,405 @@
+//! Handing records out: what is due again, what is new, what a consumer has already, what it takes
+//! from others. A delivery is in the journal before its records are given away.
+
+use super::change::{add, Change, Range};
+use super::consumer::Consumer;
+use super::decide::{self, Policy};
+use super::fetch::{Found, Room};
+use super::inner::{Entered, Inner};
+use super::pending::{Owner, Run};
+use super::state::State;
+use crate::error::Result;
+use crate::limits::POSITIONS_MAX;
+use crate::reader::Sink;
+use crate::record::RecordView;
+use std::sync::Arc;
+
+/// Takes records as they are delivered. A closure is one.
+pub trait Receiver {
+    /// A record, and how often it was delivered, this time included.
+    fn record(&mut self, record: RecordView<'_>, deliveries: u32);
+}
+
+impl<F: FnMut(RecordView<'_>, u32)> Receiver for F {
+    #[inline]
+    fn record(&mut self, record: RecordView<'_>, deliveries: u32) {
+        self(record, deliveries);
+    }
+}
+
+/// Which records a consumer wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Take {
+    /// What is due again, the oldest due first, and then what is new.
+    #[default]
+    Due,
+    /// Only what nobody has got yet.
+    New,
+    /// What the consumer itself has pending, the longest first; changes nothing. Each call goes
+    /// on behind the last one; behind the end there is an empty one, and it starts over.
+    Own,
+}
+
+/// How records are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TakeOptions {
+    /// Which.
+    pub take: Take,
+    /// At most so many records.
+    pub max: usize,
+    /// At most so many bytes of keys and values, but at least one record; 0: no limit.
+    pub max_bytes: usize,
+    /// They count as acknowledged when they are given out: lost if the consumer dies.
+    pub at_most_once: bool,
+}
+
+/// What a call delivered, and what it found on the way. What is gone is told once, to whoever
+/// finds it first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// Records given.
+    pub records: usize,
+    /// Those of them that were delivered before.
+    pub redelivered: usize,
+    /// Pending records that the topic had removed.
+    pub expired: u64,
+    /// Records that the topic had removed before anybody got them.
+    pub skipped: u64,
+    /// Records that were delivered too often.
+    pub given_up: u64,
+}
+
+/// The part of a topic that is still there, for a group that may be behind it.
+fn overtaken(state: &State, partition: u32, earliest: u64) -> (Vec<Range>, Option<Change>) {
+    let lost = state.pending.range(partition, 0, earliest);
+    let expired = lost.map(|run| Range::from(&run)).collect();
+    let skip = (earliest > state.cursor(partition)).then_some(Change::Skip {
+        partition,
+        to: earliest,
+    });
+    (expired, skip)
+}
+
+/// Gives records on as they are read.
+struct Fresh<'a, R> {
+    receiver: &'a mut R,
+    room: &'a mut Room,
+    ranges: &'a mut Vec<Range>,
+    /// Some of what is read may be pending: the cursor was moved back.
+    state: Option<&'a State>,
+}
+
+impl<R: Receiver> Sink for &mut Fresh<'_, R> {
+    #[inline]
+    fn wants(&mut self, record: &RecordView<'_>) -> bool {
+        self.room.has(record)
+    }
+
+    #[inline]
+    fn record(&mut self, record: RecordView<'_>) {
+        self.room.take(&record);
+        add(self.ranges, record.partition, record.offset);
+        let before = self
+            .state
+            .and_then(|state| state.pending.at(record.partition, record.offset));
+        let deliveries = before.map_or(0, |run| run.deliveries).saturating_add(1);
+        self.receiver.record(record, deliveries);
+    }
+}
+
+impl Consumer {
+    /// Delivers records to `receiver`. What it was given counts only if the call succeeds; it lies
+    /// in the consumer until the next call that takes it mutably.
+    pub fn take(
+        &mut self,
+        options: &TakeOptions,
+        receiver: &mut impl Receiver,
+    ) -> Result<Delivery> {
+        self.check()?;
+        self.fetch.clear();
+        let max = options.max.min(POSITIONS_MAX);
+        let mut room = Room::new(max, options.max_bytes);
+        if options.take == Take::Own {
+            return self.own(&mut room, receiver);
+        }
+        let inner = self.member.group.inner.clone();
+        let policy = inner.policy();
+        let mut delivery = Delivery::default();
+        if policy.max_deliveries != 0 && options.take == Take::Due {
+            self.give_up(&inner, &policy, &mut delivery)?;
+        }
+        let mut held = inner.enter()?;
+        let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
+        let now = inner.now(&held.state);
+        let mut changes = Vec::new();
+        if options.take == Take::Due {
+            let mut runs = decide::due(&held.state, &policy, now.ms, max);
+            runs.retain(|run| !policy.gives_up(run.deliveries));
+            self.again(&runs, me, now.ms, true, &mut room, &mut changes)?;
+        }
+        delivery.redelivered = self.fetch.count();
+        self.fetch
+            .show(|record, deliveries| receiver.record(record, deliveries));
+        let given = self.fetch.count();
+        let fresh = self.fresh(&held.state, &mut room, receiver)?;
+        self.deliver(
+            &held.state,
+            me,
+            now.ms,
+            options.at_most_once,
+            &fresh,
+            &mut changes,
+        );
+        count(&changes, &mut delivery);
+        let new = fresh.iter().map(|range| range.records()).sum::<u64>();
+        delivery.records = given.saturating_add(usize::try_from(new).unwrap_or(usize::MAX));
+        if options.at_most_once {
+            acknowledge(&mut changes);
+        }
+        inner.commit(&mut held, &now, &changes)?;
+        Ok(delivery)
+    }
+
+    /// What comes before any delivery: the consumer is a member, the group knows what its topic
+    /// has lost, and consumers that are long gone are.
+    pub(super) fn keep_house(
+        &self,
+        inner: &Arc<Inner>,
+        held: &mut Entered<'_>,
+        policy: &Policy,
+        delivery: &mut Delivery,
+    ) -> Result<Owner> {
+        let now = inner.now(&held.state);
+        let mut changes = Vec::new();
+        let (me, join) = self.member.seat(&held.state, now.ms)?;
+        match join {
+            Some(join) => changes.push(join),
+            None => changes.extend(seen(&held.state, me, policy, now.ms)),
+        }
+        let mut expired = Vec::new();
+        for partition in &self.member.group.topic.partitions {
+            let (earliest, _) = partition.bounds();
+            if held.state.low_water(partition.number) < earliest {
+                let (lost, skip) = overtaken(&held.state, partition.number, earliest);
+                expired.extend(lost);
+                let cursor = held.state.cursor(partition.number);
+                if skip.is_some() {
+                    let skipped = earliest.saturating_sub(cursor);
+                    delivery.skipped = delivery.skipped.saturating_add(skipped);
+                }
+                changes.extend(skip);
+            }
+        }
+        if !expired.is_empty() {
+            changes.push(Change::Expire { ranges: expired });
+        }
+        let gone = decide::outlived(&held.state, policy, now.ms);
+        let is_other = |change: &Change| *change != Change::Leave { consumer: me };
+        changes.extend(gone.into_iter().filter(is_other));
+        count(&changes, delivery);
+        inner.commit(held, &now, &changes)?;
+        Ok(me)
+    }
+
+    /// Gives up what is due and was delivered too often. First it is made this consumer's own, so
+    /// that nobody else gives it up as well.
+    fn give_up(&self, inner: &Arc<Inner>, policy: &Policy, delivery: &mut Delivery) -> Result<()> {
+        let group = &self.member.group;
+        group.dead.ready(group)?;
+        loop {
+            let mut held = inner.enter()?;
+            let now = inner.now(&held.state);
+            let mut dead = decide::due(&held.state, policy, now.ms, POSITIONS_MAX);
+            dead.retain(|run| policy.gives_up(run.deliveries));
+            if dead.is_empty() {
+                return Ok(());
+            }
+            let (consumer, join) = self.member.seat(&held.state, now.ms)?;
+            let mut changes: Vec<Change> = join.into_iter().collect();
+            changes.push(Change::Again {
+                consumer,
+                at_ms: now.ms,
+                counts: false,
+                ranges: dead.iter().map(Range::from).collect(),
+            });
+            inner.commit(&mut held, &now, &changes)?;
+            drop(held);
+            let (given_up, expired) = group.dead.bury(group, &dead, "not acknowledged in time")?;
+            delivery.given_up = delivery.given_up.saturating_add(given_up);
+            delivery.expired = delivery.expired.saturating_add(expired);
+        }
+    }
+
+    /// Delivers runs again, as far as there is room and the topic has them.
+    pub(super) fn again(
+        &mut self,
+        runs: &[Run],
+        consumer: Owner,
+        at_ms: u64,
+        counts: bool,
+        room: &mut Room,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let mut found = Found::default();
+        for run in runs {
+            let deliveries = run.deliveries.saturating_add(u32::from(counts));
+            self.fetch
+                .get(Range::from(run), deliveries, room, &mut found)?;
+        }
+        if !found.there.is_empty() {
+            changes.push(Change::Again {
+                consumer,
+                at_ms,
+                counts,
+                ranges: found.there,
+            });
+        }
+        if !found.gone.is_empty() {
+            changes.push(Change::Expire { ranges: found.gone });
+        }
+        Ok(())
+    }
+
+    /// Reads new records from the group's cursors on.
+    fn fresh(
+        &mut self,
+        state: &State,
+        room: &mut Room,
+        receiver: &mut impl Receiver,
+    ) -> Result<Vec<Range>> {
+        if room.is_full() {
+            return Ok(Vec::new());
+        }
+        let mut is_back = false;
+        for (partition, place) in (0_u32..).zip(&mut self.places) {
+            let cursor = state.cursor(partition);
+            if *place != Some(cursor) {
+                self.reader.set_offset(partition, cursor)?;
+                *place = Some(cursor);
+            }
+            is_back |= state
+                .pending
+                .highest(partition)
+                .is_some_and(|h| h >= cursor);
+        }
+        let mut ranges = Vec::new();
+        let max = room.records;
+        let mut fresh = Fresh {
+            receiver,
+            room,
+            ranges: &mut ranges,
+            state: is_back.then_some(state),
+        };
+        self.reader.read_with(max, &mut fresh)?;
+        Ok(ranges)
+    }
+
+    /// Notes what was read for the first time.
+    fn deliver(
+        &mut self,
+        state: &State,
+        consumer: Owner,
+        at_ms: u64,
+        at_most_once: bool,
+        fresh: &[Range],
+        changes: &mut Vec<Change>,
+    ) {
+        for ranges in fresh.chunk_by(|a, b| a.partition == b.partition) {
+            let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else {
+                continue;
+            };
+            let partition = first.partition;
+            let mut from = state.cursor(partition);
+            // Retention may have been faster than the reader.
+            let earliest = match self.member.group.topic.partition(partition) {
+                Ok(partition) => partition.bounds().0.min(first.first),
+                Err(_) => from,
+            };
+            if earliest > from {
+                changes.push(Change::Skip {
+                    partition,
+                    to: earliest,
+                });
+                from = earliest;
+            }
+            if let Some(place) = self.places.get_mut(partition as usize) {
+                *place = Some(last.end);
+            }
+            changes.push(Change::Deliver {
+                consumer,
+                at_ms,
+                at_most_once,
+                partition,
+                from,
+                ranges: ranges.to_vec(),
+            });
+        }
+    }
+
+    fn own(&mut self, room: &mut Room, receiver: &mut impl Receiver) -> Result<Delivery> {
+        let inner = self.member.group.inner.clone();
+        let mut held = inner.enter()?;
+        let now = inner.now(&held.state);
+        let mut delivery = Delivery::default();
+        let Some(me) = self.member.number(&held.state) else {
+            return Ok(delivery);
+        };
+        let mut found = Found::default();
+        while self.fetch.count() == 0 {
+            let runs = held.state.pending.next_of(me, room.records as u32);
+            if runs.is_empty() {
+                break;
+            }
+            for run in &runs {
+                self.fetch
+                    .get(Range::from(run), run.deliveries, room, &mut found)?;
+            }
+        }
+        let mut changes = Vec::new();
+        if !found.gone.is_empty() {
+            changes.push(Change::Expire { ranges: found.gone });
+        }
+        count(&changes, &mut delivery);
+        inner.commit(&mut held, &now, &changes)?;
+        delivery.records = self.fetch.count();
+        delivery.redelivered = self.fetch.count();
+        self.fetch
+            .show(|record, deliveries| receiver.record(record, deliveries));
+        Ok(delivery)
+    }
+}
+
+/// That a consumer was seen, if it was not for a good part of the time after which it would go.
+fn seen(state: &State, consumer: Owner, policy: &Policy, at_ms: u64) -> Option<Change> {
+    let member = state.consumers.get(consumer)?;
+    let since_ms = at_ms.saturating_sub(member.seen_ms);
+    let is_due = policy.consumer_ttl_ms != 0 && since_ms >= policy.consumer_ttl_ms / 3;
+    is_due.then_some(Change::Seen { consumer, at_ms })
+}
+
+/// What is delivered again at most once is done at once.
+fn acknowledge(changes: &mut Vec<Change>) {
+    let again = changes.iter().filter_map(|change| match change {
+        Change::Again { ranges, .. } => Some(ranges.clone()),
+        _ => None,
+    });
+    let ranges: Vec<Range> = again.flatten().collect();
+    if !ranges.is_empty() {
+        changes.push(Change::Acknowledge { ranges });
+    }
+}
+
+/// Adds up what the changes tell of what is gone.
+pub(super) fn count(changes: &[Change], delivery: &mut Delivery) {
+    for change in changes {
+        let (sum, ranges) = match change {
+            Change::Expire { ranges } => (&mut delivery.expired, ranges),
+            Change::GiveUp { ranges } => (&mut delivery.given_up, ranges),
+            _ => continue,
+        };
+        let records = ranges
+            .iter()
+            .fold(0, |n: u64, range| n.saturating_add(range.records()));
+        *sum = sum.saturating_add(records);
+    }
+}

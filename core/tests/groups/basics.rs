@@ -1,0 +1,446 @@
+//! One call after the other.
+
+use crate::desk::{at, claim, own, patient, rows, take, take_all, take_up_to, take_with, Desk};
+use edgelog_core::Outcome::{Already, Done, NotOwner, Unknown};
+use edgelog_core::*;
+use std::time::Duration;
+
+#[test]
+fn records_are_shared_and_acknowledged() {
+    let desk = Desk::new(1);
+    desk.add(10);
+    let group = desk.group(&patient());
+    let (mut a, mut b) = (group.consumer("a").unwrap(), group.consumer("b").unwrap());
+    assert_eq!(take(&mut a, 4), rows(0, 4, 1));
+    assert_eq!(take(&mut b, 3), rows(4, 3, 1));
+    assert_eq!(take(&mut a, 100), rows(7, 3, 1));
+    assert_eq!(take(&mut a, 100), []);
+    let outcomes = a.member().ack(&at(&[0, 2, 5, 42, 2])).unwrap();
+    assert_eq!(outcomes, [Done, Done, NotOwner, Unknown, Already]);
+    assert_eq!(a.member().ack(&at(&[2, 1])).unwrap(), [Already, Done]);
+    assert_eq!(group.stats().unwrap().pending, 7);
+    assert_eq!(b.member().ack_up_to(at(&[5])[0]).unwrap(), 2);
+    let pending = group.pending(&PendingFilter::default(), 100).unwrap();
+    let offsets: Vec<u64> = pending.iter().map(|p| p.position.offset).collect();
+    assert_eq!(offsets, [3, 6, 7, 8, 9]);
+    assert_eq!(own(&mut a, 2), [(0, 3, 1), (0, 7, 1)]);
+    assert_eq!(own(&mut a, 10), [(0, 8, 1), (0, 9, 1)]);
+    assert_eq!(own(&mut a, 10), []);
+    assert_eq!(own(&mut a, 1), [(0, 3, 1)]);
+}
+
+#[test]
+fn all_is_there_again_after_the_log_was_opened_again() {
+    let desk = Desk::new(2);
+    desk.add(10);
+    desk.put(1, "other");
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    assert_eq!(take(&mut a, 6), rows(0, 6, 1));
+    a.member().ack(&at(&[1, 2, 4])).unwrap();
+    a.member().nack(&at(&[3]), &Nack::default()).unwrap();
+    let before = (group.stats().unwrap(), group.consumers().unwrap());
+    drop((a, group));
+    let desk = desk.reopened();
+    assert_eq!(desk.topic.group_names().unwrap(), ["g"]);
+    let (group, made) = desk
+        .topic
+        .group("g", Create::Never, Start::Latest, &patient())
+        .unwrap();
+    assert!(!made);
+    let after = (group.stats().unwrap(), group.consumers().unwrap());
+    assert_eq!(before.0, after.0);
+    assert_eq!(before.1, after.1);
+    assert_eq!(after.0.lag, 5);
+    let mut a = group.consumer("a").unwrap();
+    assert_eq!(own(&mut a, 10), [(0, 0, 1), (0, 5, 1)]);
+    assert_eq!(
+        take(&mut a, 3),
+        [(0, 3, 2), (0, 6, 1), (0, 7, 1)],
+        "what was refused comes first"
+    );
+}
+
+#[test]
+fn what_is_not_acknowledged_in_time_comes_again_to_whoever_reads() {
+    let desk = Desk::new(1);
+    desk.add(4);
+    let group = desk.group(&GroupOptions::default());
+    let (mut a, mut b) = (group.consumer("a").unwrap(), group.consumer("b").unwrap());
+    assert_eq!(take(&mut a, 2), rows(0, 2, 1));
+    desk.sys.advance_ms(20_000);
+    a.member().extend(&at(&[1])).unwrap();
+    assert_eq!(take(&mut b, 1), rows(2, 1, 1));
+    desk.sys.advance_ms(10_000);
+    assert_eq!(take(&mut b, 10), [(0, 0, 2), (0, 3, 1)]);
+    assert_eq!(a.member().ack(&at(&[0, 1])).unwrap(), [NotOwner, Done]);
+    desk.sys.advance_ms(20_000);
+    assert_eq!(take(&mut a, 10), [(0, 2, 2)]);
+    desk.sys.advance_ms(1 << 40);
+    let rows = take(&mut b, 10);
+    assert_eq!(
+        rows,
+        [(0, 0, 3), (0, 3, 2), (0, 2, 3)],
+        "the oldest due first"
+    );
+}
+
+#[test]
+fn a_refused_record_waits_longer_each_time_and_is_given_up_in_the_end() {
+    let desk = Desk::new(1);
+    desk.add(2);
+    let options = GroupOptions {
+        backoff_ms: 100,
+        backoff_max_ms: 150,
+        max_deliveries: 3,
+        dead_letter: Some("dead".into()),
+        ..patient()
+    };
+    let group = desk.group(&options);
+    let mut a = group.consumer("a").unwrap();
+    let nack = Nack {
+        reason: "no such device",
+        ..Nack::default()
+    };
+    assert_eq!(take(&mut a, 1), rows(0, 1, 1));
+    a.member().nack(&at(&[0]), &nack).unwrap();
+    assert_eq!(take(&mut a, 1), rows(1, 1, 1), "it is not due yet");
+    desk.sys.advance_ms(99);
+    assert_eq!(take(&mut a, 1), []);
+    desk.sys.advance_ms(1);
+    assert_eq!(take(&mut a, 1), rows(0, 1, 2));
+    a.member().nack(&at(&[0]), &nack).unwrap();
+    desk.sys.advance_ms(149);
+    assert_eq!(take(&mut a, 1), []);
+    desk.sys.advance_ms(1);
+    assert_eq!(take(&mut a, 1), rows(0, 1, 3));
+    a.member().nack(&at(&[0]), &nack).unwrap();
+    let stats = group.stats().unwrap();
+    assert_eq!((stats.pending, stats.given_up), (1, 1));
+    let dead = desk
+        .log
+        .topic("dead", Create::Never, &TopicOptions::default())
+        .unwrap();
+    let copies = crate::support::read_all(&dead).unwrap();
+    assert_eq!(copies.len(), 1);
+    assert_eq!(copies[0].value.as_deref(), Some(&b"value 0"[..]));
+    let headers: Vec<(String, String)> = copies[0]
+        .headers
+        .iter()
+        .map(|(n, v)| {
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            (text(n), text(v))
+        })
+        .collect();
+    let expected = [
+        (DEAD_TOPIC, "t"),
+        (DEAD_PARTITION, "0"),
+        (DEAD_OFFSET, "0"),
+        (DEAD_GROUP, "g"),
+        (DEAD_DELIVERIES, "3"),
+        (DEAD_REASON, "no such device"),
+    ];
+    assert_eq!(headers, expected.map(|(n, v)| (n.into(), v.into())));
+}
+
+#[test]
+fn a_removed_consumer_loses_nothing_and_joins_again_by_reading() {
+    let desk = Desk::new(1);
+    desk.add(5);
+    let group = desk.group(&patient());
+    let (mut a, mut b) = (group.consumer("a").unwrap(), group.consumer("b").unwrap());
+    take(&mut a, 3);
+    let busy = group.remove_consumer("a", Removal::IfIdle).unwrap_err();
+    assert_eq!(busy.kind(), Kind::Busy);
+    assert_eq!(group.remove_consumer("a", Removal::Release).unwrap(), 3);
+    let gone = group.remove_consumer("a", Removal::Release).unwrap_err();
+    assert_eq!(gone.kind(), Kind::NotFound);
+    assert_eq!(a.member().ack(&at(&[0])).unwrap(), [NotOwner]);
+    assert_eq!(take(&mut b, 2), rows(0, 2, 2));
+    assert_eq!(take(&mut a, 9), [(0, 2, 2), (0, 3, 1), (0, 4, 1)]);
+    assert_eq!(group.remove_consumer("b", Removal::Acknowledge).unwrap(), 2);
+    assert_eq!(group.stats().unwrap().acknowledged, 2);
+}
+
+#[test]
+fn claims_take_the_longest_idle_first() {
+    let desk = Desk::new(1);
+    desk.add(6);
+    let group = desk.group(&patient());
+    let names = ["a", "b", "c"];
+    let [mut a, mut b, mut c] = names.map(|name| group.consumer(name).unwrap());
+    take(&mut a, 2);
+    desk.sys.advance_ms(10);
+    take(&mut b, 2);
+    desk.sys.advance_ms(10);
+    take(&mut a, 2);
+    desk.sys.advance_ms(5);
+    let options = ClaimOptions {
+        min_idle_ms: 15,
+        max: 3,
+        ..ClaimOptions::default()
+    };
+    assert_eq!(claim(&mut c, Claim::Idle, &options), rows(0, 3, 2));
+    assert_eq!(claim(&mut c, Claim::Idle, &options), [(0, 3, 2)]);
+    assert_eq!(claim(&mut c, Claim::Idle, &options), []);
+    let options = ClaimOptions {
+        max: 9,
+        uncounted: true,
+        ..ClaimOptions::default()
+    };
+    assert_eq!(claim(&mut b, Claim::From("a"), &options), rows(4, 2, 1));
+    let positions = at(&[0, 77, 3]);
+    let claimed = claim(&mut b, Claim::Positions(&positions), &options);
+    assert_eq!(claimed, [(0, 0, 2), (0, 3, 2)]);
+}
+
+#[test]
+fn what_retention_removed_is_told_once() {
+    let desk = Desk::with(&TopicOptions {
+        segment_bytes: 1024,
+        max_bytes: 4096,
+        ..TopicOptions::default()
+    });
+    desk.add(20);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    take(&mut a, 10);
+    desk.add(1000);
+    let earliest = desk.topic.partition_stats(0).unwrap().earliest_offset;
+    assert!(earliest > 20);
+    let options = TakeOptions {
+        max: 5,
+        ..TakeOptions::default()
+    };
+    let (got, delivery) = take_with(&mut a, &options);
+    assert_eq!(got, rows(earliest, 5, 1));
+    assert_eq!((delivery.expired, delivery.skipped), (10, earliest - 10));
+    let (_, delivery) = take_with(&mut a, &options);
+    assert_eq!((delivery.expired, delivery.skipped), (0, 0));
+    assert_eq!(a.member().ack(&at(&[3])).unwrap(), [Already]);
+    assert_eq!(group.stats().unwrap().expired, 10);
+}
+
+#[test]
+fn at_most_once_leaves_nothing_pending() {
+    let desk = Desk::new(1);
+    desk.add(3);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    let options = TakeOptions {
+        max: 2,
+        at_most_once: true,
+        ..TakeOptions::default()
+    };
+    assert_eq!(take_with(&mut a, &options).0, rows(0, 2, 1));
+    assert_eq!(group.stats().unwrap().pending, 0);
+    assert_eq!(group.stats().unwrap().acknowledged, 2);
+}
+
+#[test]
+fn a_cursor_that_is_moved_back_delivers_again() {
+    let desk = Desk::new(1);
+    desk.add(4);
+    let group = desk.group(&patient());
+    let (mut a, mut b) = (group.consumer("a").unwrap(), group.consumer("b").unwrap());
+    take(&mut a, 3);
+    a.member().ack(&at(&[0])).unwrap();
+    group.seek(Start::Offset(0), None).unwrap();
+    assert_eq!(
+        take(&mut b, 9),
+        [(0, 0, 1), (0, 1, 2), (0, 2, 2), (0, 3, 1)]
+    );
+    assert_eq!(group.stats().unwrap().pending, 4);
+    group.seek(Start::Latest, Some(0)).unwrap();
+    assert_eq!(group.position(0).unwrap(), 4);
+}
+
+#[test]
+fn bytes_bound_what_a_call_delivers_but_one_always_comes() {
+    let desk = Desk::new(1);
+    desk.add(5);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    let options = TakeOptions {
+        max: 9,
+        max_bytes: 15,
+        ..TakeOptions::default()
+    };
+    assert_eq!(take_with(&mut a, &options).0, rows(0, 2, 1));
+    let options = TakeOptions {
+        max_bytes: 1,
+        ..options
+    };
+    assert_eq!(take_with(&mut a, &options).0, rows(2, 1, 1));
+    a.member().nack(&at(&[0, 1, 2]), &Nack::default()).unwrap();
+    assert_eq!(take_with(&mut a, &options).0, rows(0, 1, 2));
+}
+
+#[test]
+fn deleted_groups_are_gone_and_their_names_are_free() {
+    let desk = Desk::new(1);
+    desk.add(2);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    take(&mut a, 1);
+    desk.topic.delete_group("g").unwrap();
+    let options = TakeOptions {
+        max: 1,
+        ..TakeOptions::default()
+    };
+    let error = a
+        .take(&options, &mut |_: RecordView<'_>, _| ())
+        .unwrap_err();
+    assert_eq!(error.kind(), Kind::Deleted);
+    assert_eq!(
+        a.wait(Some(Duration::ZERO)).unwrap_err().kind(),
+        Kind::Deleted
+    );
+    assert_eq!(group.stats().unwrap_err().kind(), Kind::Deleted);
+    assert!(!desk
+        .sys
+        .files()
+        .iter()
+        .any(|f| f.ends_with(".jrn") || f.ends_with(".grp")));
+    let again = desk.group(&patient());
+    assert_eq!(take(&mut again.consumer("a").unwrap(), 9), rows(0, 2, 1));
+}
+
+#[test]
+fn journals_do_not_grow_with_history() {
+    let desk = Desk::with(&TopicOptions {
+        segment_bytes: 1024 * 1024,
+        ..TopicOptions::default()
+    });
+    desk.add(100);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    for round in 0..20_000 {
+        group.seek(Start::Offset(0), None).unwrap();
+        let rows = take(&mut a, 100);
+        assert_eq!(rows.len(), 100, "round {round}");
+        a.member().ack_up_to(at(&[99])[0]).unwrap();
+        if round % 1000 == 0 {
+            let bytes = group.stats().unwrap().bytes;
+            assert!(bytes < 2 * limits::JOURNAL_BYTES_MIN, "{bytes} bytes");
+        }
+    }
+    let journals = desk.sys.files();
+    let journals = journals.iter().filter(|path| path.ends_with(".jrn"));
+    assert_eq!(journals.count(), 1);
+}
+
+fn small() -> TopicOptions {
+    TopicOptions {
+        segment_bytes: 1024,
+        max_bytes: 8192,
+        ..TopicOptions::default()
+    }
+}
+
+/// Appends until the topic is full; answers how many records it took.
+fn fill(desk: &Desk) -> u64 {
+    let record = Record {
+        value: Some(&[7; 100]),
+        ..Record::default()
+    };
+    for taken in 0..1000 {
+        match desk.topic.append(&record, None) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Full);
+                return taken;
+            }
+        }
+    }
+    panic!("it is never full");
+}
+
+#[test]
+fn a_topic_that_rejects_has_room_again_when_all_groups_have_acknowledged() {
+    let desk = Desk::with(&TopicOptions {
+        when_full: WhenFull::Reject,
+        ..small()
+    });
+    let names = ["first", "second"];
+    let groups = names.map(|name| {
+        let start = Start::Earliest;
+        let opened = desk.topic.group(name, Create::New, start, &patient());
+        opened.unwrap().0
+    });
+    let taken = fill(&desk);
+    let mut consumers = groups.map(|group| group.consumer("c").unwrap());
+    assert_eq!(take_all(&mut consumers[0]).len() as u64, taken);
+    let last = at(&[taken - 1])[0];
+    consumers[0].member().ack_up_to(last).unwrap();
+    assert_eq!(fill(&desk), 0, "the second group lags");
+    let half = take_up_to(&mut consumers[1], taken as usize / 2);
+    assert_eq!(fill(&desk), 0, "delivered is not acknowledged");
+    let last = at(&[half.len() as u64 - 1])[0];
+    consumers[1].member().ack_up_to(last).unwrap();
+    let more = fill(&desk);
+    assert!(more > 5, "{more} records more");
+    let rest = take(&mut consumers[1], 1000);
+    assert_eq!(rest[0].1, half.len() as u64, "nothing was lost on the way");
+}
+
+#[test]
+fn a_topic_that_holds_for_its_groups_drops_only_what_they_have_done() {
+    let options = TopicOptions {
+        hold_for_groups: true,
+        ..small()
+    };
+    let desk = Desk::with(&options);
+    let before = 300;
+    desk.add(before);
+    assert!(
+        desk.topic.partition_stats(0).unwrap().earliest_offset > 0,
+        "without a group nothing is held"
+    );
+    let group = desk.group(&patient());
+    let first = desk.topic.partition_stats(0).unwrap().earliest_offset;
+    fill(&desk);
+    assert_eq!(
+        desk.topic.partition_stats(0).unwrap().earliest_offset,
+        first
+    );
+    let mut a = group.consumer("a").unwrap();
+    let got = take_all(&mut a);
+    assert_eq!(got[0].1, first);
+    let last = got[got.len() - 1].1;
+    a.member().ack_up_to(at(&[last])[0]).unwrap();
+    assert!(fill(&desk) > 5);
+    assert!(desk.topic.partition_stats(0).unwrap().earliest_offset > first);
+    assert!(desk.reopened().topic.options().unwrap().hold_for_groups);
+}
+
+#[test]
+fn what_times_out_too_often_is_given_up_once() {
+    let desk = Desk::new(1);
+    desk.add(3);
+    let options = GroupOptions {
+        max_deliveries: 2,
+        dead_letter: Some("dead".into()),
+        ..GroupOptions::default()
+    };
+    let group = desk.group(&options);
+    let (mut a, mut b) = (group.consumer("a").unwrap(), group.consumer("b").unwrap());
+    assert_eq!(take(&mut a, 9), rows(0, 3, 1));
+    desk.sys.advance_ms(30_000);
+    assert_eq!(take(&mut b, 2), rows(0, 2, 2));
+    desk.sys.advance_ms(30_000);
+    let options = TakeOptions {
+        max: 9,
+        ..TakeOptions::default()
+    };
+    let (got, delivery) = take_with(&mut a, &options);
+    assert_eq!(got, [(0, 2, 2)]);
+    assert_eq!(delivery.given_up, 2);
+    let stats = group.stats().unwrap();
+    assert_eq!((stats.given_up, stats.pending), (2, 1));
+    let dead = desk
+        .log
+        .topic("dead", Create::Never, &TopicOptions::default())
+        .unwrap();
+    assert_eq!(crate::support::read_all(&dead).unwrap().len(), 2);
+}

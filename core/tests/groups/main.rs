@@ -1,0 +1,15 @@
+//! Consumer groups: what they promise, on a machine in memory whose clock the tests turn.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "tests"
+)]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "each test takes what it needs")]
+mod support;
+
+mod basics;
+mod desk;
