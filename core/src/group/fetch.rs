@@ -97,16 +97,16 @@ impl Fetch {
     }
 
     /// Copies the records of a range while there is room. Tells which were there, and which are
-    /// gone.
+    /// gone; answers the offset up to which it came.
     pub(super) fn get(
         &mut self,
         range: Range,
         deliveries: u32,
         room: &mut Room,
         found: &mut Found,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         if room.is_full() {
-            return Ok(());
+            return Ok(range.first);
         }
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -131,7 +131,7 @@ impl Fetch {
             // The end of the partition: the rest is not there any more.
             copying.pass(range.end);
         }
-        Ok(())
+        Ok(copying.left.first)
     }
 
     /// Shows what was copied.

@@ -277,6 +277,39 @@ fn bytes_bound_what_a_call_delivers_but_one_always_comes() {
 }
 
 #[test]
+fn all_a_consumer_has_comes_however_few_bytes_a_call_may_give() {
+    let desk = Desk::new(1);
+    desk.add(6);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    take(&mut a, 2);
+    desk.sys.advance_ms(1);
+    take(&mut a, 4);
+    let options = TakeOptions {
+        take: Take::Own,
+        max: 100,
+        max_bytes: 15,
+        ..TakeOptions::default()
+    };
+    for _ in 0..2 {
+        for offset in [0, 2, 4] {
+            assert_eq!(take_with(&mut a, &options).0, rows(offset, 2, 1));
+        }
+        assert_eq!(take_with(&mut a, &options).0, []);
+    }
+    assert_eq!(take_with(&mut a, &options).0, rows(0, 2, 1));
+    desk.sys.fail_reads(libc::EIO, 1);
+    let failed = a.take(&options, &mut |_: RecordView<'_>, _| ());
+    if failed.is_err() {
+        assert_eq!(
+            take_with(&mut a, &options).0,
+            rows(2, 2, 1),
+            "nothing is passed over"
+        );
+    }
+}
+
+#[test]
 fn deleted_groups_are_gone_and_their_names_are_free() {
     let desk = Desk::new(1);
     desk.add(2);

@@ -303,6 +303,20 @@ impl Pending {
         self.owners.advance(owner, max, &self.slab)
     }
 
+    /// Not all that [`Pending::next_of`] gave was used: the next call goes on at this record.
+    pub(crate) fn go_back(&mut self, owner: Owner, partition: u32, offset: u64) {
+        let slot = self
+            .index(partition)
+            .and_then(|index| index.get(index.find(offset, &self.slab)));
+        let is_own = |slot: &Slot| {
+            let entry = self.slab.get(*slot);
+            entry.is_some_and(|entry| entry.owner() == Some(owner))
+        };
+        if let Some(slot) = slot.filter(is_own) {
+            self.owners.go_back(owner, slot, offset);
+        }
+    }
+
     /// The lowest pending offset.
     pub(crate) fn lowest(&self, partition: u32) -> Option<u64> {
         let slot = self.index(partition)?.first()?;

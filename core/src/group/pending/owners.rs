@@ -217,6 +217,13 @@ impl Owners {
         runs
     }
 
+    /// What [`Owners::advance`] gives next starts at this offset of this run.
+    pub(super) fn go_back(&mut self, owner: Owner, slot: Slot, offset: u64) {
+        if let Some(list) = self.lists.get_mut(&owner) {
+            list.cursor = Cursor::At(slot, offset);
+        }
+    }
+
     /// How many runs there are and of how many records, if every list holds its owner's, in the
     /// order of their deliveries, linked both ways, and its sum is right.
     #[cfg(test)]
