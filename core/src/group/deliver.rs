@@ -88,6 +88,23 @@ struct Fresh<'a, R> {
     ranges: &'a mut Vec<Range>,
     /// Some of what is read may be pending: the cursor was moved back.
     state: Option<&'a State>,
+    /// What became of records in this call already.
+    changes: &'a [Change],
+    /// Some of them were met, and passed over.
+    passed: bool,
+}
+
+impl<R> Fresh<'_, R> {
+    /// It was delivered again, or given up, a moment ago.
+    fn is_done(&self, record: &RecordView<'_>) -> bool {
+        let is_in = |range: &Range| {
+            range.partition == record.partition && (range.first..range.end).contains(&record.offset)
+        };
+        self.changes.iter().any(|change| match change {
+            Change::Again { ranges, .. } | Change::GiveUp { ranges } => ranges.iter().any(is_in),
+            _ => false,
+        })
+    }
 }
 
 impl<R: Receiver> Sink for &mut Fresh<'_, R> {
@@ -98,6 +115,10 @@ impl<R: Receiver> Sink for &mut Fresh<'_, R> {
 
     #[inline]
     fn record(&mut self, record: RecordView<'_>) {
+        if self.state.is_some() && self.is_done(&record) {
+            self.passed = true;
+            return;
+        }
         self.room.take(&record);
         add(self.ranges, record.partition, record.offset);
         let before = self
@@ -142,7 +163,7 @@ impl Consumer {
         self.fetch
             .show(|record, deliveries| receiver.record(record, deliveries));
         let given = self.fetch.count();
-        let fresh = self.fresh(&held.state, &mut room, receiver)?;
+        let fresh = self.fresh(&held.state, &changes, &mut room, receiver)?;
         self.deliver(
             &held.state,
             me,
@@ -265,6 +286,7 @@ impl Consumer {
     fn fresh(
         &mut self,
         state: &State,
+        changes: &[Change],
         room: &mut Room,
         receiver: &mut impl Receiver,
     ) -> Result<Vec<Range>> {
@@ -284,14 +306,22 @@ impl Consumer {
                 .is_some_and(|h| h >= cursor);
         }
         let mut ranges = Vec::new();
-        let max = room.records;
         let mut fresh = Fresh {
             receiver,
             room,
             ranges: &mut ranges,
             state: is_back.then_some(state),
+            changes,
+            passed: false,
         };
-        self.reader.read_with(max, &mut fresh)?;
+        // What is only passed over is not given to anybody, so its place may be read over.
+        while self.reader.read_with(fresh.room.records, &mut fresh)? != 0 && fresh.ranges.is_empty()
+        {
+        }
+        if fresh.passed {
+            // The reader may stand behind the cursor that the group gets.
+            self.places.fill(None);
+        }
         Ok(ranges)
     }
 
@@ -323,7 +353,7 @@ impl Consumer {
                 });
                 from = earliest;
             }
-            if let Some(place) = self.places.get_mut(partition as usize) {
+            if let Some(place @ Some(_)) = self.places.get_mut(partition as usize) {
                 *place = Some(last.end);
             }
             changes.push(Change::Deliver {

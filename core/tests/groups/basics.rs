@@ -310,6 +310,41 @@ fn all_a_consumer_has_comes_however_few_bytes_a_call_may_give() {
 }
 
 #[test]
+fn a_record_comes_once_in_a_call_though_the_cursor_was_moved_back() {
+    let desk = Desk::new(1);
+    desk.add(4);
+    let group = desk.group(&GroupOptions {
+        max_deliveries: 2,
+        ..GroupOptions::default()
+    });
+    let mut a = group.consumer("a").unwrap();
+    take(&mut a, 3);
+    a.member().nack(&at(&[1]), &Nack::default()).unwrap();
+    assert_eq!(take(&mut a, 1), [(0, 1, 2)]);
+    a.member().extend(&at(&[2])).unwrap();
+    desk.sys.advance_ms(29_999);
+    a.member().extend(&at(&[2])).unwrap();
+    desk.sys.advance_ms(1);
+    group.seek(Start::Offset(0), None).unwrap();
+    let (got, delivery) = take_with(
+        &mut a,
+        &TakeOptions {
+            max: 9,
+            ..TakeOptions::default()
+        },
+    );
+    assert_eq!(got, [(0, 0, 2), (0, 2, 2), (0, 3, 1)]);
+    assert_eq!((delivery.redelivered, delivery.given_up), (1, 1));
+    let pending = group.pending(&PendingFilter::default(), 9).unwrap();
+    let pending: Vec<_> = pending
+        .iter()
+        .map(|p| (0, p.position.offset, p.deliveries))
+        .collect();
+    assert_eq!(pending, got, "as often as was told");
+    assert_eq!(take(&mut a, 9), []);
+}
+
+#[test]
 fn deleted_groups_are_gone_and_their_names_are_free() {
     let desk = Desk::new(1);
     desk.add(2);
