@@ -13,3 +13,5 @@ mod support;
 
 mod basics;
 mod desk;
+mod model;
+mod naive;
