@@ -8,7 +8,7 @@ use super::pending::Run;
 use crate::error::{Kind, Result};
 use crate::limits::HEADERS_MAX;
 use crate::log::Log;
-use crate::options::{Create, TopicOptions};
+use crate::options::{Create, Durability, TopicOptions};
 use crate::record::{Header, Record, RecordView};
 use crate::sys::mutex::Mutex;
 use crate::topic::Topic;
@@ -91,6 +91,12 @@ impl DeadLetters {
 
 /// Copies records one at a time: they may be many, and large.
 fn copy_all(topic: &Topic, group: &Group, runs: &[Run], reason: &str) -> Result<Found> {
+    // Once the group has given a record up, its copy is all there is: it is as safe as that.
+    let durability = group
+        .inner
+        .options()
+        .durability
+        .max(topic.options()?.durability);
     let mut fetch = Fetch::new(group.log.clone(), group.topic.clone());
     let mut found = Found::default();
     for run in runs {
@@ -100,7 +106,7 @@ fn copy_all(topic: &Topic, group: &Group, runs: &[Run], reason: &str) -> Result<
             fetch.get(range, run.deliveries, &mut room, &mut found)?;
             let mut answer = Ok(());
             fetch.show(|record, deliveries| {
-                answer = copy(topic, group, &record, deliveries, reason);
+                answer = copy(topic, group, &record, deliveries, reason, durability);
             });
             answer?;
         }
@@ -127,6 +133,7 @@ fn copy(
     record: &RecordView<'_>,
     deliveries: u32,
     reason: &str,
+    durability: Durability,
 ) -> Result<()> {
     let numbers = [
         record.partition.to_string(),
@@ -160,14 +167,14 @@ fn copy(
         timestamp_ms: Some(record.timestamp_ms),
         partition: None,
     };
-    match topic.append(&copy, None) {
+    match topic.append(&copy, Some(durability)) {
         // It fills a frame by itself: where it came from is worth more than what it carried.
         Err(error) if error.kind() == Kind::TooLarge => {
             copy.headers = headers
                 .get(headers.len().saturating_sub(6)..)
                 .unwrap_or(&[]);
             copy.value = copy.key.map_or(Some(&[][..]), |_| None);
-            topic.append(&copy, None)
+            topic.append(&copy, Some(durability))
         }
         other => other,
     }

@@ -12,6 +12,7 @@
 mod support;
 
 mod basics;
+mod crash;
 mod desk;
 mod model;
 mod naive;
