@@ -13,6 +13,7 @@ mod support;
 
 mod basics;
 mod crash;
+mod damage;
 mod desk;
 mod model;
 mod naive;
