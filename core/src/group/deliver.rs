@@ -95,15 +95,13 @@ struct Fresh<'a, R> {
 }
 
 impl<R> Fresh<'_, R> {
-    /// It was delivered again, given up, or told as gone, a moment ago.
+    /// It was delivered again, or told as gone, a moment ago.
     fn is_done(&self, record: &RecordView<'_>) -> bool {
         let is_in = |range: &Range| {
             range.partition == record.partition && (range.first..range.end).contains(&record.offset)
         };
         self.changes.iter().any(|change| match change {
-            Change::Again { ranges, .. }
-            | Change::GiveUp { ranges }
-            | Change::Expire { ranges } => ranges.iter().any(is_in),
+            Change::Again { ranges, .. } | Change::Expire { ranges } => ranges.iter().any(is_in),
             _ => false,
         })
     }

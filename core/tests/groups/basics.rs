@@ -333,7 +333,8 @@ fn a_record_comes_once_in_a_call_though_the_cursor_was_moved_back() {
             ..TakeOptions::default()
         },
     );
-    assert_eq!(got, [(0, 0, 2), (0, 2, 2), (0, 3, 1)]);
+    // What was given up is met as a new one, as whoever moves the cursor back wants it.
+    assert_eq!(got, [(0, 0, 2), (0, 1, 1), (0, 2, 2), (0, 3, 1)]);
     assert_eq!((delivery.redelivered, delivery.given_up), (1, 1));
     let pending = group.pending(&PendingFilter::default(), 9).unwrap();
     let pending: Vec<_> = pending

@@ -536,7 +536,10 @@ impl Run {
 
     fn fail_on_the_medium(&mut self, key: &(String, String)) {
         // What a call for records does before, it does now.
-        let nothing = TakeOptions::default();
+        let nothing = TakeOptions {
+            take: Take::New,
+            ..TakeOptions::default()
+        };
         let consumer = self.consumers.get_mut(key).unwrap();
         let told = consumer
             .take(&nothing, &mut |_: RecordView<'_>, _| ())
@@ -658,6 +661,7 @@ impl Run {
         for name in names {
             self.compare(&name);
         }
+        self.compare_dead_letters();
     }
 
     /// Everything that the engine tells of a group, against the model's recount.

@@ -206,6 +206,44 @@ impl Naive {
         (lost.len() as u64, skipped)
     }
 
+    /// What is due and was delivered too often is given up, all of it.
+    fn give_up_due(&mut self, name: &str, truth: &Truth, boot: Boot) -> (u64, u64) {
+        let now = self.now(boot);
+        let is_dead = |pending: &Pending| {
+            let is_due = self.due_ms(pending).is_some_and(|due_ms| due_ms <= now);
+            is_due && self.gives_up(pending.deliveries)
+        };
+        let dead: Vec<Place> = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| is_dead(pending))
+            .map(|(place, _)| *place)
+            .collect();
+        if dead.is_empty() {
+            return (0, 0);
+        }
+        self.join(name, boot);
+        self.known_ms = self.changes(boot);
+        self.members.get_mut(name).unwrap().seen_ms = self.known_ms;
+        let before = (self.totals.given_up, self.totals.expired);
+        dead.iter().for_each(|place| self.give_up(*place, truth));
+        (
+            self.totals.given_up - before.0,
+            self.totals.expired - before.1,
+        )
+    }
+
+    fn give_up(&mut self, place: Place, truth: &Truth) {
+        self.pending.remove(&place);
+        let has_topic = self.options.dead_letter.is_some();
+        if has_topic && !truth.live.contains_key(&place) {
+            self.totals.expired += 1;
+        } else {
+            self.totals.given_up += 1;
+            self.copies += u64::from(has_topic);
+        }
+    }
+
     /// Judges what a call for records gave, and makes it so.
     pub fn take(
         &mut self,
@@ -215,7 +253,13 @@ impl Naive {
         truth: &Truth,
         boot: Boot,
     ) {
-        let (mut expired, skipped) = self.keep_house(name, truth, boot);
+        let mut given_up = 0;
+        let mut expired = 0;
+        if options.take == Take::Due {
+            (given_up, expired) = self.give_up_due(name, truth, boot);
+        }
+        let (lost, skipped) = self.keep_house(name, truth, boot);
+        expired += lost;
         let now = self.now(boot);
         let (again, fresh) = taken.rows.split_at(taken.delivery.redelivered);
         let mut candidates = Vec::new();
@@ -227,31 +271,23 @@ impl Naive {
             candidates = due.collect();
             candidates.sort_unstable();
         }
-        let mut given_up = 0;
         let mut touched = BTreeSet::new();
         for (_, place) in &candidates {
-            if taken.left.contains(place) || again.iter().any(|row| (row.0, row.1) == *place) {
+            let is_in = |rows: &[(u32, u64, u32)]| rows.iter().any(|row| (row.0, row.1) == *place);
+            // Met by the cursor again, and done at once, is not gone either.
+            let is_done = options.at_most_once && is_in(fresh);
+            if taken.left.contains(place) || is_in(again) || is_done {
                 continue;
             }
-            // Met by the cursor again, and done at once.
-            if options.at_most_once && fresh.iter().any(|row| (row.0, row.1) == *place) {
-                continue;
-            }
+            assert!(
+                !truth.live.contains_key(place),
+                "{place:?} is gone for no reason"
+            );
             touched.insert(*place);
-            let is_dead = self.gives_up(self.pending[place].deliveries);
-            let is_live = truth.live.contains_key(place);
-            let has_topic = self.options.dead_letter.is_some();
-            assert!(is_dead || !is_live, "{place:?} is gone for no reason");
             self.pending.remove(place);
-            if is_dead && (is_live || !has_topic) {
-                given_up += 1;
-                self.copies += u64::from(has_topic);
-            } else {
-                expired += 1;
-                self.totals.expired += 1;
-            }
+            self.totals.expired += 1;
+            expired += 1;
         }
-        self.totals.given_up += given_up;
         let told = &taken.delivery;
         let counted = (told.expired, told.skipped, told.given_up);
         assert_eq!(
@@ -508,14 +544,7 @@ impl Naive {
             let pending = self.pending[place].clone();
             let deliveries = pending.deliveries.saturating_sub(u32::from(nack.uncount));
             if self.gives_up(deliveries) {
-                self.pending.remove(place);
-                let has_topic = self.options.dead_letter.is_some();
-                if has_topic && !truth.live.contains_key(place) {
-                    self.totals.expired += 1;
-                } else {
-                    self.totals.given_up += 1;
-                    self.copies += u64::from(has_topic);
-                }
+                self.give_up(*place, truth);
                 continue;
             }
             let doubled = u64::from(self.options.backoff_ms)
