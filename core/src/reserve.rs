@@ -16,6 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// So small a part of the medium is kept, at most.
 const RESERVE_PART: u64 = 8;
+/// So small a part of what is kept one file may take before it is begun anew.
+const SHARE_PART: u64 = 4;
+
+/// Less than this is not worth beginning a file anew.
+const SHARE_BYTES_MIN: u64 = 2 * PAGE_BYTES;
 
 /// What a log knows of its reserve.
 #[derive(Default)]
@@ -42,6 +47,14 @@ impl Reserve {
     #[inline]
     pub(crate) fn is_missing(&self) -> bool {
         self.is_missing.load(Ordering::Relaxed)
+    }
+
+    /// While it is spent: what one file of a group may take of the room that it left.
+    pub(crate) fn share_bytes(&self) -> Option<u64> {
+        self.is_missing().then(|| {
+            let share_bytes = self.state.lock().size_bytes / SHARE_PART;
+            share_bytes.max(SHARE_BYTES_MIN)
+        })
     }
 
     /// Counts what is there, when the log is opened.

@@ -260,7 +260,8 @@ impl Inner {
             self.topic.waiters.notify();
         }
         let size = journal.size_bytes();
-        if journal.is_due() && size >= held.retry_bytes {
+        let share_bytes = self.context.reserve.share_bytes();
+        if journal.is_due(share_bytes) && size >= held.retry_bytes {
             self.rotate(held);
         }
         Ok(())

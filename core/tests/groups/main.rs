@@ -15,5 +15,6 @@ mod basics;
 mod crash;
 mod damage;
 mod desk;
+mod full;
 mod model;
 mod naive;

@@ -127,10 +127,15 @@ impl Journal {
         self.is_poisoned
     }
 
-    /// Whether the next one should be begun: most of it is old, or something is wrong with it.
-    pub(crate) fn is_due(&self) -> bool {
+    /// Whether the next one should be begun: most of it is old, or something is wrong with it. On
+    /// a full medium history takes no more than its `share_bytes` of the room that is left.
+    pub(crate) fn is_due(&self, share_bytes: Option<u64>) -> bool {
         let snapshot_bytes = self.snapshot_end.saturating_sub(HEADER_BYTES);
-        let enough = self.enough_bytes.max(snapshot_bytes.saturating_mul(4));
+        let share_bytes = share_bytes.unwrap_or(u64::MAX);
+        let enough = self
+            .enough_bytes
+            .min(share_bytes)
+            .max(snapshot_bytes.saturating_mul(4));
         self.file_end > enough || self.is_damaged || self.is_poisoned
     }
 

@@ -17,7 +17,7 @@ fn what_was_written_comes_back() {
         assert_eq!(met, events);
         assert_eq!(opened.size_bytes(), size);
         assert_eq!(opened.generation(), 1);
-        assert!(!opened.is_due() && !opened.is_damaged());
+        assert!(!opened.is_due(None) && !opened.is_damaged());
         other.assert_counted("by another");
     }
 }
@@ -198,11 +198,11 @@ fn behind_a_failed_sync_nothing_is_appended() {
     assert_eq!(error.unwrap_err().kind(), Kind::Io);
     let error = process.try_append(&mut journal, b"more", false);
     assert_eq!(error.unwrap_err().kind(), Kind::Poisoned);
-    assert!(journal.is_poisoned() && journal.is_due());
+    assert!(journal.is_poisoned() && journal.is_due(None));
     assert_eq!(process.beside().open(false).1, events);
     let mut next = process.begin(journal.next_generation(), &[b"anew"]);
     process.try_append(&mut next, b"on", true).unwrap();
-    assert!(!next.is_due());
+    assert!(!next.is_due(None));
 }
 
 #[test]
@@ -226,14 +226,14 @@ fn a_journal_is_due_when_most_of_it_is_old() {
     let part = vec![1; 40_000];
     let mut journal = process.begin(1, &[&part]);
     let mut written = 0_u64;
-    while !journal.is_due() {
+    while !journal.is_due(None) {
         process.append(&mut journal, &part);
         written += 1;
     }
     assert_eq!(written, 4);
     let mut small = process.begin(2, &[]);
     let mut written = 0_u64;
-    while !small.is_due() {
+    while !small.is_due(None) {
         process.append(&mut small, &part[..1_000]);
         written += 1_008;
     }

@@ -53,7 +53,7 @@ fn every_prefix_yields_a_prefix_of_the_changes() {
                 let mut expected = events[..whole].to_vec();
                 expected.extend([Event::Hole, Event::SnapshotEnd]);
                 assert_eq!(met, expected, "cut {cut}");
-                assert!(opened.is_due(), "cut {cut}");
+                assert!(opened.is_due(None), "cut {cut}");
             }
             if locked {
                 let size = cut_process.bytes(&opened).len() as u64;
@@ -94,7 +94,7 @@ fn every_flipped_bit_is_a_hole_exactly_there() {
             let what = format!("bit {bit}, frame {at}, locked {locked}");
             if at + 1 < frames.len() {
                 assert_eq!(met, expected, "{what}");
-                assert!(opened.is_due() && opened.is_damaged(), "{what}");
+                assert!(opened.is_due(None) && opened.is_damaged(), "{what}");
                 continue;
             }
             // Behind the last whole frame nothing is known but with the lock; and a head that
@@ -123,10 +123,10 @@ fn a_hole_is_told_once_and_the_next_journal_has_none() {
     let hole = vec![Event::Hole];
     assert_eq!(reader.fold_on(&mut seen, true), (Seen::Grown, hole));
     assert_eq!(reader.fold_on(&mut seen, true), (Seen::Same, vec![]));
-    assert!(seen.is_due());
+    assert!(seen.is_due(None));
     let (_, met) = reader.beside().open(true);
     assert!(!met.contains(&Event::Hole), "it was cut off");
-    assert!(!reader.begin(seen.next_generation(), &[]).is_due());
+    assert!(!reader.begin(seen.next_generation(), &[]).is_due(None));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn where_none_is_whole_the_newest_is_read_with_holes() {
         ];
         assert_eq!(met, expected);
         assert_eq!(both.files().len(), 2, "nothing goes that may be needed");
-        assert!(opened.is_due());
+        assert!(opened.is_due(None));
     }
     let (opened, _) = both.open(true);
     both.begin(opened.next_generation(), &[]);
