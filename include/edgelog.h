@@ -2,8 +2,8 @@
  *
  * A log is a directory. It holds topics; a topic holds records in partitions, in order. Records
  * are appended at the end and get offsets that never change; readers go over them, and wait for
- * more. Old records go when the limits of their topic say so, or when compaction finds that they
- * are no longer needed.
+ * more. Consumers of a group share a topic's records and acknowledge them. Old records go when the
+ * limits of their topic say so, or when compaction finds that they are no longer needed.
  *
  * Three things to know first:
  *
@@ -53,8 +53,9 @@
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
- * Sections: status, error, library, record, keep, options, log, topic, reader, compaction, stats,
- * report, names, and initialisers at the end. The layouts are the same on every machine.
+ * Sections: status, error, library, record, keep, options, log, topic, reader, group, consumer,
+ * pending, consumers, compaction, stats, report, names, and initialisers at the end. The layouts
+ * are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H
@@ -87,7 +88,7 @@ typedef int32_t edgelog_status;
 /** The deadline passed. */
 #define EDGELOG_TIMEOUT 2
 
-/** edgelog_reader_wake ended the wait. */
+/** edgelog_reader_wake or edgelog_consumer_wake ended the wait. */
 #define EDGELOG_WOKEN 3
 
 /** No record has that key. */
@@ -117,11 +118,12 @@ typedef int32_t edgelog_status;
 #define EDGELOG_FULL (-7)
 
 /**
- * The key, the record or the batch is larger than the limits below, or than the topic's max_bytes.
+ * The key, the record or the batch is larger than the limits below, or than the topic's max_bytes;
+ * or there are more of something than its limit.
  */
 #define EDGELOG_TOO_LARGE (-8)
 
-/** There is no such log or topic. */
+/** There is no such log, topic, group or consumer. */
 #define EDGELOG_NOT_FOUND (-9)
 
 /** It was to be created and is there already. */
@@ -131,8 +133,8 @@ typedef int32_t edgelog_status;
 #define EDGELOG_LOCKED (-11)
 
 /**
- * Not now: another process is changing the same, and takes longer than busy_timeout_ms. Nothing
- * was done; try again.
+ * Not now: another process is changing the same, and takes longer than busy_timeout_ms, or what
+ * should be idle is in use. Nothing was done; try again.
  */
 #define EDGELOG_BUSY (-12)
 
@@ -148,10 +150,10 @@ typedef int32_t edgelog_status;
 /** A sync failed, so what is on the medium is unknown: reopen the log to write again. */
 #define EDGELOG_POISONED (-16)
 
-/** The reader was cancelled. */
+/** The reader or consumer was cancelled. */
 #define EDGELOG_CANCELLED (-17)
 
-/** The topic was deleted. */
+/** The topic or group was deleted. */
 #define EDGELOG_DELETED (-18)
 
 /** The reader was asked to stop at gaps, and here is one; edgelog_error has its ends. */
@@ -361,7 +363,7 @@ typedef struct edgelog_bytes {
  * A record, to be appended or as it was read.
  *
  * Threads: one at a time. Appending copies what it points to, so it may go right after the call.
- * What reading points it to belongs to the reader and lives until the next call on that reader.
+ * What reading points it to belongs to the reader or consumer and lives until its next call.
  * Freed by the caller, whose memory it is. Set struct_size before the first use, with
  * EDGELOG_RECORD_INIT or edgelog_record_init. A record that was read can be appended as it is.
  */
@@ -384,6 +386,13 @@ typedef struct edgelog_record {
   edgelog_bytes value;
   /** const edgelog_header[header_count] */
   edgelog_ptr headers;
+  /**
+   * How often a group delivered it, this time included; 0 from a reader. Only read; appending
+   * ignores it.
+   */
+  uint32_t deliveries;
+  /** 0 */
+  uint32_t reserved;
 } edgelog_record;
 
 /** A named annotation of a record. A name may occur more than once. */
@@ -550,17 +559,17 @@ typedef struct edgelog_keep_rule {
  */
 #define EDGELOG_WHEN_FULL_REJECT 1
 
-/** Reader start: the first record there is; the default. */
+/** start: the first record there is; the default. */
 #define EDGELOG_START_EARLIEST 0
 
-/** Reader start: forwards behind the last record, backwards at the last record. */
+/** start: forwards behind the last record, backwards at the last record. */
 #define EDGELOG_START_LATEST 1
 
-/** Reader start: at the offset in start_value, or the nearest one in the reader's direction. */
+/** start: at the offset in start_value, or the nearest one in the reader's direction. */
 #define EDGELOG_START_OFFSET 2
 
 /**
- * Reader start: forwards at the first record whose timestamp_ms is start_value or later, which may
+ * start: forwards at the first record whose timestamp_ms is start_value or later, which may
  * be still to come, backwards at the last one whose timestamp_ms is start_value or earlier.
  */
 #define EDGELOG_START_TIME 3
@@ -580,7 +589,7 @@ typedef struct edgelog_keep_rule {
  */
 #define EDGELOG_ON_GAP_STOP 1
 
-/** edgelog_reader_options.partition: all of them. */
+/** partition: all of them. */
 #define EDGELOG_PARTITION_ALL UINT32_MAX
 
 /** edgelog_reader_options.flags: read only records with that key. */
@@ -1054,6 +1063,785 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
                                      edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
+ * Group: consumers that share a topic's records and acknowledge them.
+ *
+ * A group goes over its topic with one cursor per partition. Each record is delivered to one
+ * consumer, and is pending until it is acknowledged; what is refused, or not acknowledged in time,
+ * comes again. What a group knows is kept with its topic and survives a crash: at worst a record
+ * comes once more.
+ *
+ *     edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, NULL, NULL, &group, &error);
+ *     edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
+ *     while (edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1,
+ *                                  EDGELOG_WAIT_FOREVER, &count, NULL, &error) == EDGELOG_OK) {
+ *       edgelog_position position = {record.partition, 0, record.offset};
+ *       if (is_done(&record))
+ *         edgelog_consumer_ack(consumer, &position, 1, NULL, &error);
+ *       else
+ *         edgelog_consumer_nack(consumer, &position, 1, NULL, NULL, &error);
+ *     }
+ */
+
+/** The most groups of a topic. */
+#define EDGELOG_GROUPS_MAX 1024
+
+/** The most consumers of a group. */
+#define EDGELOG_CONSUMERS_MAX 4096
+
+/** The most positions that a call takes, and records that a call delivers. */
+#define EDGELOG_POSITIONS_MAX 65536
+
+/** ack_timeout_ms: never. */
+#define EDGELOG_NEVER_MS UINT32_MAX
+
+/** What became of a position: it was done. */
+#define EDGELOG_OUTCOME_DONE 0
+
+/**
+ * What became of a position: the record was delivered and is not pending any more. It was
+ * acknowledged, given up, or removed from the topic.
+ */
+#define EDGELOG_OUTCOME_ALREADY 1
+
+/** What became of a position: no record was delivered there. */
+#define EDGELOG_OUTCOME_UNKNOWN 2
+
+/** What became of a position: another consumer has the record, or none. */
+#define EDGELOG_OUTCOME_NOT_OWNER 3
+
+/** removal: what the consumer has pending is nobody's and comes again at once; the default. */
+#define EDGELOG_REMOVAL_RELEASE 0
+
+/** removal: what the consumer has pending counts as acknowledged. */
+#define EDGELOG_REMOVAL_ACKNOWLEDGE 1
+
+/** removal: only if the consumer has nothing pending, or EDGELOG_BUSY. */
+#define EDGELOG_REMOVAL_IF_IDLE 2
+
+/**
+ * edgelog_nack_options.flags: delay_ms says when the records come again, not the group's
+ * backoff_ms.
+ */
+#define EDGELOG_NACK_HAS_DELAY 1
+
+/** edgelog_nack_options.flags: this delivery does not count, as the consumer had no chance. */
+#define EDGELOG_NACK_UNCOUNTED 2
+
+/**
+ * An open group.
+ *
+ * Threads: any number at once. May outlive its topic's handle, and goes on; may outlive its log,
+ * and answers EDGELOG_CLOSED. Freed by edgelog_group_close.
+ */
+typedef struct edgelog_group edgelog_group;
+
+/**
+ * A group's configuration, which is kept with the group, and how it is opened.
+ *
+ * Threads: one at a time. Copied, with the name, by the call that it is passed to. Freed by the
+ * caller, whose memory it is.
+ */
+typedef struct edgelog_group_options {
+  /** sizeof(edgelog_group_options) */
+  uint32_t struct_size;
+  /** EDGELOG_CREATE_*; only edgelog_group_open looks at it. */
+  uint32_t create;
+  /** EDGELOG_START_*: where a group that is made begins; only edgelog_group_open looks at it. */
+  uint32_t start;
+  /**
+   * EDGELOG_DURABILITY_* of what happens to the group, but not EDGELOG_DURABILITY_BUFFERED.
+   * EDGELOG_DURABILITY_DEFAULT: EDGELOG_DURABILITY_WRITTEN. What a power cut takes can only mean
+   * that a record comes again.
+   */
+  uint32_t durability;
+  /** An offset or milliseconds since 1970 UTC, if start wants one. */
+  uint64_t start_value;
+  /**
+   * After how long a record that was not acknowledged comes again. EDGELOG_NEVER_MS: never. 0:
+   * 30000.
+   */
+  uint32_t ack_timeout_ms;
+  /**
+   * How long a refused record waits before it comes again, doubled with each delivery. 0: it
+   * comes at once.
+   */
+  uint32_t backoff_ms;
+  /** The longest such wait. 0: 60000, or backoff_ms where that is longer. */
+  uint32_t backoff_max_ms;
+  /** After how many deliveries a record is given up. 0: never. */
+  uint32_t max_deliveries;
+  /** After how long a consumer goes that neither reads nor has anything pending. 0: never. */
+  uint32_t consumer_ttl_ms;
+  /** 0 */
+  uint32_t reserved;
+  /**
+   * The topic that gets a copy of what is given up, with the headers EDGELOG_DEAD_*; it is made
+   * when it is missing. UTF-8. Size 0: nothing is kept of it.
+   */
+  edgelog_bytes dead_letter;
+} edgelog_group_options;
+
+/**
+ * How records are refused.
+ *
+ * Threads: one at a time. Copied, with the reason, by the call that it is passed to. Freed by the
+ * caller, whose memory it is.
+ */
+typedef struct edgelog_nack_options {
+  /** sizeof(edgelog_nack_options) */
+  uint32_t struct_size;
+  /** EDGELOG_NACK_* */
+  uint32_t flags;
+  /** With EDGELOG_NACK_HAS_DELAY; 0: they come again at once. */
+  uint32_t delay_ms;
+  /** 0 */
+  uint32_t reserved;
+  /** Why, for the dead letter, which has the first 1024 bytes of it. UTF-8; size 0 for none. */
+  edgelog_bytes reason;
+} edgelog_nack_options;
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_group_options). Errors: EDGELOG_INVALID for a NULL or a wrong
+ * size. Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_group_options_init(edgelog_group_options *options,
+                                          uint32_t struct_size);
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_nack_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
+ * Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_nack_options_init(edgelog_nack_options *options,
+                                         uint32_t struct_size);
+
+/**
+ * Opens a group of a topic, and creates it unless options say otherwise.
+ *
+ * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. created gets 1 if
+ * the group was made, 0 if it was there, and may be NULL. An existing group keeps its
+ * configuration and its cursors, whatever else options say; see edgelog_group_configure and
+ * edgelog_group_seek. Errors: EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY,
+ * EDGELOG_TOO_LARGE for one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE,
+ * EDGELOG_BUSY, EDGELOG_IO. Threads: any. The group lives until edgelog_group_close. Since 0.1.
+ */
+edgelog_status edgelog_group_open(const edgelog_topic *topic,
+                                  const char *name,
+                                  uint32_t name_bytes,
+                                  const edgelog_group_options *options,
+                                  uint32_t *created,
+                                  edgelog_group **group,
+                                  edgelog_error *error);
+
+/**
+ * Closes a group's handle. The group stays, and so do its consumers.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any; a call of another thread may
+ * still succeed. Since 0.1.
+ */
+edgelog_status edgelog_group_close(edgelog_group *group, edgelog_error *error);
+
+/**
+ * Deletes a group with all that it knows. The topic's records stay.
+ *
+ * Its handles and consumers answer EDGELOG_DELETED from then on. Errors: EDGELOG_NOT_FOUND,
+ * EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_delete(const edgelog_topic *topic,
+                                    const char *name,
+                                    uint32_t name_bytes,
+                                    edgelog_error *error);
+
+/**
+ * Changes a group's configuration, now and for later opens.
+ *
+ * All fields count but create, start and start_value: get them with edgelog_group_options_get,
+ * change some, pass them. Errors: EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
+ * EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_configure(const edgelog_group *group,
+                                       const edgelog_group_options *options,
+                                       edgelog_error *error);
+
+/**
+ * The configuration in force, with the values that were chosen for zeros.
+ *
+ * The caller sets options->struct_size. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO.
+ * Threads: any. The name in dead_letter lives until edgelog_group_close. Since 0.1.
+ */
+edgelog_status edgelog_group_options_get(const edgelog_group *group,
+                                         edgelog_group_options *options,
+                                         edgelog_error *error);
+
+/**
+ * Moves a group's cursor in one partition, or in all with EDGELOG_PARTITION_ALL.
+ *
+ * start and start_value are those of a forward reader. What is pending stays pending; a record
+ * that is met again meanwhile goes to whoever reads it. Errors: EDGELOG_INVALID also for a
+ * partition that is not there, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
+ * EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_seek(const edgelog_group *group,
+                                  uint32_t partition,
+                                  uint32_t start,
+                                  uint64_t start_value,
+                                  edgelog_error *error);
+
+/**
+ * A group's cursor: the offset of the next new record of a partition.
+ *
+ * Errors: EDGELOG_INVALID also for a partition that is not there, EDGELOG_DELETED, EDGELOG_BUSY,
+ * EDGELOG_IO. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_position(const edgelog_group *group,
+                                      uint32_t partition,
+                                      uint64_t *offset,
+                                      edgelog_error *error);
+
+/**
+ * Acknowledges pending records, whoever has them: they are done.
+ *
+ * outcomes gets one of EDGELOG_OUTCOME_* for each position, in their order, and may be NULL; no
+ * position is an error. Errors: EDGELOG_TOO_LARGE for more than EDGELOG_POSITIONS_MAX,
+ * EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO,
+ * EDGELOG_POISONED: then nothing was acknowledged, except that after a failed sync it is not
+ * known. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_ack(const edgelog_group *group,
+                                 const edgelog_position *positions,
+                                 uint32_t count,
+                                 uint32_t *outcomes,
+                                 edgelog_error *error);
+
+/**
+ * Refuses pending records, whoever has them: they come again, to whoever reads then, or are given
+ * up if that was max_deliveries.
+ *
+ * options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
+ * edgelog_group_ack. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_nack(const edgelog_group *group,
+                                  const edgelog_position *positions,
+                                  uint32_t count,
+                                  const edgelog_nack_options *options,
+                                  uint32_t *outcomes,
+                                  edgelog_error *error);
+
+/**
+ * Removes a consumer from a group. A handle of it joins again when it reads again.
+ *
+ * removal is one of EDGELOG_REMOVAL_*. pending gets how many records it had pending, and may be
+ * NULL. Errors: EDGELOG_NOT_FOUND, EDGELOG_BUSY also with EDGELOG_REMOVAL_IF_IDLE for one that has
+ * some, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_IO. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_group_remove_consumer(const edgelog_group *group,
+                                             const char *name,
+                                             uint32_t name_bytes,
+                                             uint32_t removal,
+                                             uint64_t *pending,
+                                             edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
+ * Consumer: takes records of a group, and says what became of them.
+ *
+ * A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
+ * pending; a name is for one at a time.
+ */
+
+/**
+ * edgelog_take_options.take: what is due again, the oldest due first, then what is new; the
+ * default.
+ */
+#define EDGELOG_TAKE_DUE 0
+
+/** edgelog_take_options.take: only what nobody has got yet. */
+#define EDGELOG_TAKE_NEW 1
+
+/**
+ * edgelog_take_options.take: what this consumer has pending, the longest first, without a change
+ * to it; what a consumer does first after a crash. Each call goes on behind the last one; behind
+ * the end is one EDGELOG_END, and it starts over.
+ */
+#define EDGELOG_TAKE_OWN 2
+
+/**
+ * edgelog_take_options.flags: the records count as acknowledged when the call returns, and are
+ * lost if the consumer dies before it has done its work. Not with EDGELOG_TAKE_OWN.
+ */
+#define EDGELOG_TAKE_AT_MOST_ONCE 1
+
+/** edgelog_claim_options.flags: it does not count as a delivery. */
+#define EDGELOG_CLAIM_UNCOUNTED 1
+
+/**
+ * A consumer of a group.
+ *
+ * Threads: one at a time for what reads: edgelog_consumer_read, edgelog_consumer_claim,
+ * edgelog_consumer_claim_from, edgelog_consumer_claim_idle and edgelog_consumer_close, which else
+ * answer EDGELOG_MISUSE; any for all else, also while one of these is under way. May outlive its
+ * group's handle, and goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by
+ * edgelog_consumer_close, with everything that it has shown.
+ */
+typedef struct edgelog_consumer edgelog_consumer;
+
+/**
+ * Which records a consumer reads.
+ *
+ * Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
+ * memory it is.
+ */
+typedef struct edgelog_take_options {
+  /** sizeof(edgelog_take_options) */
+  uint32_t struct_size;
+  /** EDGELOG_TAKE_DUE, _NEW, _OWN */
+  uint32_t take;
+  /** EDGELOG_TAKE_AT_MOST_ONCE or 0 */
+  uint32_t flags;
+  /** 0 */
+  uint32_t reserved;
+  /** At most so many bytes of keys and values, but at least one record. 0: no limit. */
+  uint64_t max_bytes;
+} edgelog_take_options;
+
+/**
+ * Which pending records a consumer takes over, and how.
+ *
+ * Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
+ * memory it is.
+ */
+typedef struct edgelog_claim_options {
+  /** sizeof(edgelog_claim_options) */
+  uint32_t struct_size;
+  /** EDGELOG_CLAIM_UNCOUNTED or 0 */
+  uint32_t flags;
+  /** Only what was delivered so long ago. */
+  uint64_t min_idle_ms;
+  /** Only what was delivered so often. */
+  uint32_t min_deliveries;
+  /** 0 */
+  uint32_t reserved;
+  /** At most so many bytes of keys and values, but at least one record. 0: no limit. */
+  uint64_t max_bytes;
+} edgelog_claim_options;
+
+/**
+ * What a call delivered, and what it found on the way. What is gone is told once, to whoever finds
+ * it first.
+ *
+ * Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is. The caller
+ * sets struct_size; see EDGELOG_DELIVERY_INIT.
+ */
+typedef struct edgelog_delivery {
+  /** sizeof(edgelog_delivery) */
+  uint32_t struct_size;
+  /** Records that the call gave: *count. */
+  uint32_t records;
+  /** Those of them that were delivered before. */
+  uint32_t redelivered;
+  /** 0 */
+  uint32_t reserved;
+  /** Pending records that the topic had removed. */
+  uint64_t expired;
+  /** Records that the topic had removed before anybody got them. */
+  uint64_t skipped;
+  /** Records that were delivered too often. */
+  uint64_t given_up;
+} edgelog_delivery;
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_take_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
+ * Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_take_options_init(edgelog_take_options *options,
+                                         uint32_t struct_size);
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_claim_options). Errors: EDGELOG_INVALID for a NULL or a wrong
+ * size. Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_claim_options_init(edgelog_claim_options *options,
+                                          uint32_t struct_size);
+
+/**
+ * Joins a group as a consumer of that name.
+ *
+ * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. Errors: EDGELOG_TOO_LARGE for one more
+ * than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
+ * EDGELOG_IO. Threads: any. The consumer lives until edgelog_consumer_close. Since 0.1.
+ */
+edgelog_status edgelog_consumer_open(const edgelog_group *group,
+                                     const char *name,
+                                     uint32_t name_bytes,
+                                     edgelog_consumer **consumer,
+                                     edgelog_error *error);
+
+/**
+ * Closes a consumer's handle. What it has shown is gone; the consumer stays in its group, and what
+ * it has pending stays its own until it is due.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time; EDGELOG_MISUSE while another thread reads,
+ * and the consumer stays open: cancel it first. Threads: one. Since 0.1.
+ */
+edgelog_status edgelog_consumer_close(edgelog_consumer *consumer, edgelog_error *error);
+
+/**
+ * Reads the next records for this consumer into the caller's array, and waits up to timeout_ms for
+ * the first. A delivery is noted before the records are given out.
+ *
+ * options may be NULL: what is due, then what is new. records has room for capacity of them, each
+ * record_size bytes, which is sizeof(edgelog_record); the array needs no preparation. Answers
+ * EDGELOG_OK with at least one record and how many in *count; or, with *count as it was,
+ * EDGELOG_END if timeout_ms is 0 or take is EDGELOG_TAKE_OWN, EDGELOG_TIMEOUT, or EDGELOG_WOKEN.
+ * The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
+ * Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
+ * EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads: one. Keys, values
+ * and headers live until the next read or claim of the consumer. Since 0.1.
+ */
+edgelog_status edgelog_consumer_read(edgelog_consumer *consumer,
+                                     const edgelog_take_options *options,
+                                     edgelog_record *records,
+                                     uint32_t record_size,
+                                     uint32_t capacity,
+                                     uint32_t timeout_ms,
+                                     uint32_t *count,
+                                     edgelog_delivery *delivery,
+                                     edgelog_error *error);
+
+/**
+ * Takes over pending records by their positions, of whoever has them, and reads them.
+ *
+ * options may be NULL. Arguments and answers as for edgelog_consumer_read with timeout_ms 0:
+ * EDGELOG_END if there is none of them. Errors: as there, and EDGELOG_TOO_LARGE for more than
+ * EDGELOG_POSITIONS_MAX positions. Threads: one. Keys, values and headers live until the next read
+ * or claim of the consumer. Since 0.1.
+ */
+edgelog_status edgelog_consumer_claim(edgelog_consumer *consumer,
+                                      const edgelog_position *positions,
+                                      uint32_t position_count,
+                                      const edgelog_claim_options *options,
+                                      edgelog_record *records,
+                                      uint32_t record_size,
+                                      uint32_t capacity,
+                                      uint32_t *count,
+                                      edgelog_delivery *delivery,
+                                      edgelog_error *error);
+
+/**
+ * Takes over what another consumer has pending, the longest idle first, and reads it.
+ *
+ * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED; a consumer that is not there has nothing
+ * pending. Else as edgelog_consumer_claim. Since 0.1.
+ */
+edgelog_status edgelog_consumer_claim_from(edgelog_consumer *consumer,
+                                           const char *name,
+                                           uint32_t name_bytes,
+                                           const edgelog_claim_options *options,
+                                           edgelog_record *records,
+                                           uint32_t record_size,
+                                           uint32_t capacity,
+                                           uint32_t *count,
+                                           edgelog_delivery *delivery,
+                                           edgelog_error *error);
+
+/**
+ * Takes over what anybody has pending, the longest idle first, and reads it.
+ *
+ * Set min_idle_ms: without it, it takes what others are at work on. Else as
+ * edgelog_consumer_claim. Since 0.1.
+ */
+edgelog_status edgelog_consumer_claim_idle(edgelog_consumer *consumer,
+                                           const edgelog_claim_options *options,
+                                           edgelog_record *records,
+                                           uint32_t record_size,
+                                           uint32_t capacity,
+                                           uint32_t *count,
+                                           edgelog_delivery *delivery,
+                                           edgelog_error *error);
+
+/**
+ * Acknowledges records that this consumer has: they are done.
+ *
+ * Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_ack(const edgelog_consumer *consumer,
+                                    const edgelog_position *positions,
+                                    uint32_t count,
+                                    uint32_t *outcomes,
+                                    edgelog_error *error);
+
+/**
+ * Acknowledges all that this consumer has of a partition up to an offset, that one included.
+ *
+ * acknowledged gets how many records those were, and may be NULL. Errors: EDGELOG_INVALID also for
+ * a partition that is not there; else as edgelog_group_ack. Threads: any, also while another
+ * reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_ack_up_to(const edgelog_consumer *consumer,
+                                          uint32_t partition,
+                                          uint64_t offset,
+                                          uint64_t *acknowledged,
+                                          edgelog_error *error);
+
+/**
+ * Refuses records that this consumer has: they come again, to whoever reads then, or are given up
+ * if that was max_deliveries.
+ *
+ * options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
+ * edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_nack(const edgelog_consumer *consumer,
+                                     const edgelog_position *positions,
+                                     uint32_t count,
+                                     const edgelog_nack_options *options,
+                                     uint32_t *outcomes,
+                                     edgelog_error *error);
+
+/**
+ * Begins ack_timeout_ms anew for records that this consumer has: it is still at work.
+ *
+ * Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_extend(const edgelog_consumer *consumer,
+                                       const edgelog_position *positions,
+                                       uint32_t count,
+                                       uint32_t *outcomes,
+                                       edgelog_error *error);
+
+/**
+ * Ends the wait that is under way in edgelog_consumer_read, or else the next one, with
+ * EDGELOG_WOKEN. A read that need not wait leaves it for a later one.
+ *
+ * Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_wake(const edgelog_consumer *consumer, edgelog_error *error);
+
+/**
+ * Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later reads and claims
+ * answer it, too. What was read can still be acknowledged.
+ *
+ * Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_cancel(const edgelog_consumer *consumer,
+                                       edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
+ * Pending: the records of a group that were delivered and are not acknowledged, as a list.
+ */
+
+/**
+ * edgelog_pending_filter.flags: only what this consumer has, the longest idle first;
+ * edgelog_pending_record.flags: a consumer has it, else it is nobody's.
+ */
+#define EDGELOG_PENDING_HAS_CONSUMER 1
+
+/** edgelog_pending_filter.flags: only what is in this partition. */
+#define EDGELOG_PENDING_HAS_PARTITION 2
+
+/** edgelog_pending_filter.flags: only up to last_offset. */
+#define EDGELOG_PENDING_HAS_LAST_OFFSET 4
+
+/** edgelog_pending_record.flags: it comes again by itself, see due_in_ms. */
+#define EDGELOG_PENDING_HAS_DUE 8
+
+/**
+ * A list of pending records, as they were when it was made.
+ *
+ * Threads: any number at once; close it when no thread uses what it gave. Outlives the group and
+ * the log. Freed by edgelog_pending_close.
+ */
+typedef struct edgelog_pending edgelog_pending;
+
+/**
+ * Which pending records are asked for.
+ *
+ * Threads: one at a time. Copied, with the name, by the call that it is passed to. Freed by the
+ * caller, whose memory it is.
+ */
+typedef struct edgelog_pending_filter {
+  /** sizeof(edgelog_pending_filter) */
+  uint32_t struct_size;
+  /** EDGELOG_PENDING_HAS_CONSUMER, _PARTITION, _LAST_OFFSET */
+  uint32_t flags;
+  /** With EDGELOG_PENDING_HAS_PARTITION. */
+  uint32_t partition;
+  /** Only what was delivered so often. */
+  uint32_t min_deliveries;
+  /** From this offset on, in each partition. */
+  uint64_t first_offset;
+  /** With EDGELOG_PENDING_HAS_LAST_OFFSET: up to this one, in each partition. */
+  uint64_t last_offset;
+  /** Only what was delivered so long ago. */
+  uint64_t min_idle_ms;
+  /** With EDGELOG_PENDING_HAS_CONSUMER: its name. */
+  edgelog_bytes consumer;
+} edgelog_pending_filter;
+
+/**
+ * A record that was delivered and is not acknowledged.
+ *
+ * Threads: one at a time. consumer points into the list and lives as long. Freed by the caller,
+ * whose memory it is. The caller sets struct_size; see EDGELOG_PENDING_RECORD_INIT.
+ */
+typedef struct edgelog_pending_record {
+  /** sizeof(edgelog_pending_record) */
+  uint32_t struct_size;
+  /** EDGELOG_PENDING_HAS_CONSUMER, _DUE */
+  uint32_t flags;
+  /** How often it was delivered. */
+  uint32_t deliveries;
+  /** 0 */
+  uint32_t reserved;
+  /** Where it is. */
+  edgelog_position position;
+  /** Since its first delivery, in steps of a second. */
+  uint64_t age_ms;
+  /** Since its last delivery. */
+  uint64_t idle_ms;
+  /** With EDGELOG_PENDING_HAS_DUE: until it comes again by itself. */
+  uint64_t due_in_ms;
+  /**
+   * With EDGELOG_PENDING_HAS_CONSUMER: the name of the one that has it. UTF-8, with a zero byte
+   * behind it that size does not count.
+   */
+  edgelog_bytes consumer;
+} edgelog_pending_record;
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_pending_filter). Errors: EDGELOG_INVALID for a NULL or a wrong
+ * size. Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_pending_filter_init(edgelog_pending_filter *filter,
+                                           uint32_t struct_size);
+
+/**
+ * The pending records of a group, at most max of them, in the order of partitions and offsets;
+ * those of one consumer with the longest idle first.
+ *
+ * filter may be NULL: all of them. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads:
+ * any. The list lives until edgelog_pending_close. Since 0.1.
+ */
+edgelog_status edgelog_group_pending(const edgelog_group *group,
+                                     const edgelog_pending_filter *filter,
+                                     uint32_t max,
+                                     edgelog_pending **pending,
+                                     edgelog_error *error);
+
+/**
+ * How many records the list has.
+ *
+ * Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_pending_count(const edgelog_pending *pending,
+                                     uint32_t *count,
+                                     edgelog_error *error);
+
+/**
+ * One record of the list, from index 0.
+ *
+ * The caller sets record->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
+ * in it lives until edgelog_pending_close. Since 0.1.
+ */
+edgelog_status edgelog_pending_get(const edgelog_pending *pending,
+                                   uint32_t index,
+                                   edgelog_pending_record *record,
+                                   edgelog_error *error);
+
+/**
+ * Frees a list and its names.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_pending_close(edgelog_pending *pending, edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
+ * Consumers: those of a group, as a list.
+ */
+
+/** edgelog_consumer_stats.flags: it got records, see delivered_ago_ms. */
+#define EDGELOG_CONSUMER_HAS_DELIVERED 1
+
+/**
+ * The consumers of a group, as they were when the list was made.
+ *
+ * Threads: any number at once; close it when no thread uses what it gave. Outlives the group and
+ * the log. Freed by edgelog_consumers_close.
+ */
+typedef struct edgelog_consumers edgelog_consumers;
+
+/**
+ * A consumer's statistics.
+ *
+ * Threads: one at a time. name points into the list and lives as long. Freed by the caller, whose
+ * memory it is. The caller sets struct_size; see EDGELOG_CONSUMER_STATS_INIT.
+ */
+typedef struct edgelog_consumer_stats {
+  /** sizeof(edgelog_consumer_stats) */
+  uint32_t struct_size;
+  /** EDGELOG_CONSUMER_HAS_DELIVERED or 0 */
+  uint32_t flags;
+  /** Its name. UTF-8, with a zero byte behind it that size does not count. */
+  edgelog_bytes name;
+  /** Records that it has pending. */
+  uint64_t pending;
+  /** Since the last delivery of the one that is idle for longest; 0 without one. */
+  uint64_t oldest_idle_ms;
+  /** Since it was last seen: with each delivery, and else in thirds of consumer_ttl_ms. */
+  uint64_t seen_ago_ms;
+  /** With EDGELOG_CONSUMER_HAS_DELIVERED: since it last got records. */
+  uint64_t delivered_ago_ms;
+  /** Records that it got. */
+  uint64_t deliveries;
+  /** Those of them that had been delivered before. */
+  uint64_t redeliveries;
+} edgelog_consumer_stats;
+
+/**
+ * The consumers of a group, in the order of their names.
+ *
+ * Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads: any. The list lives until
+ * edgelog_consumers_close. Since 0.1.
+ */
+edgelog_status edgelog_group_consumers(const edgelog_group *group,
+                                       edgelog_consumers **consumers,
+                                       edgelog_error *error);
+
+/**
+ * How many consumers the list has.
+ *
+ * Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_consumers_count(const edgelog_consumers *consumers,
+                                       uint32_t *count,
+                                       edgelog_error *error);
+
+/**
+ * One consumer of the list, from index 0.
+ *
+ * The caller sets stats->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
+ * in it lives until edgelog_consumers_close. Since 0.1.
+ */
+edgelog_status edgelog_consumers_get(const edgelog_consumers *consumers,
+                                     uint32_t index,
+                                     edgelog_consumer_stats *stats,
+                                     edgelog_error *error);
+
+/**
+ * Frees a list and its names.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_consumers_close(edgelog_consumers *consumers, edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
  * Compaction: removing the records that are no longer needed.
  *
  * By the topic's rules (edgelog_topic_options.keep) it happens by itself. Where rules do not say
@@ -1228,7 +2016,7 @@ edgelog_status edgelog_compaction_commit(edgelog_compaction *compaction,
                                          edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
- * Statistics: of a log, a topic and a partition.
+ * Statistics: of a log, a topic, a partition and a group.
  *
  * The caller sets struct_size; see the *_INIT macros below.
  */
@@ -1327,6 +2115,43 @@ typedef struct edgelog_partition_stats {
 } edgelog_partition_stats;
 
 /**
+ * A group's statistics.
+ *
+ * Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is.
+ */
+typedef struct edgelog_group_stats {
+  /** sizeof(edgelog_group_stats) */
+  uint32_t struct_size;
+  /** How many consumers. */
+  uint32_t consumers;
+  /** Records of the topic that were not delivered yet. */
+  uint64_t lag;
+  /** Records that are delivered and not acknowledged. */
+  uint64_t pending;
+  /** Those of them that are nobody's. */
+  uint64_t released;
+  /**
+   * Since the first delivery of the oldest pending record of any partition, in steps of a
+   * second; 0 without one.
+   */
+  uint64_t oldest_pending_ms;
+  /** Records delivered for the first time, since the group was made. */
+  uint64_t delivered;
+  /** Records delivered again since then. */
+  uint64_t redelivered;
+  /** Records acknowledged since then. */
+  uint64_t acknowledged;
+  /** Records that the topic removed while they were pending, since then. */
+  uint64_t expired;
+  /** Records given up after too many deliveries, since then. */
+  uint64_t given_up;
+  /** Records that the topic removed before they were delivered, since then. */
+  uint64_t skipped;
+  /** What the group's files take, in bytes. */
+  uint64_t bytes;
+} edgelog_group_stats;
+
+/**
  * A log's statistics.
  *
  * The caller sets stats->struct_size. Errors: EDGELOG_IO. Threads: any. Since 0.1.
@@ -1355,6 +2180,16 @@ edgelog_status edgelog_topic_partition_stats(const edgelog_topic *topic,
                                              uint32_t partition,
                                              edgelog_partition_stats *stats,
                                              edgelog_error *error);
+
+/**
+ * A group's statistics. Counting what lies ahead may read the topic's files.
+ *
+ * The caller sets stats->struct_size. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads:
+ * any. Since 0.1.
+ */
+edgelog_status edgelog_group_stats_get(const edgelog_group *group,
+                                       edgelog_group_stats *stats,
+                                       edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
  * Report: what opening or verifying a log found damaged.
@@ -1475,7 +2310,7 @@ edgelog_status edgelog_report_get(const edgelog_report *report,
 edgelog_status edgelog_report_close(edgelog_report *report, edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
- * Names: the topics of a log, as a list.
+ * Names: the topics of a log or the groups of a topic, as a list.
  */
 
 /**
@@ -1494,6 +2329,16 @@ typedef struct edgelog_names edgelog_names;
 edgelog_status edgelog_log_topics(const edgelog_log *log,
                                   edgelog_names **names,
                                   edgelog_error *error);
+
+/**
+ * The names of all groups of a topic, sorted.
+ *
+ * Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The list lives until edgelog_names_close.
+ * Since 0.1.
+ */
+edgelog_status edgelog_topic_groups(const edgelog_topic *topic,
+                                    edgelog_names **names,
+                                    edgelog_error *error);
 
 /**
  * How many names the list has.
@@ -1522,7 +2367,7 @@ edgelog_status edgelog_names_get(const edgelog_names *names,
  */
 edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
 
-/* Initialisers: structures with their size and defaults set, and a short way to write bytes.
+/* Initialisers: structures with their size and defaults set, names, and a short way to write bytes.
  *
  *     edgelog_topic_options options = EDGELOG_TOPIC_OPTIONS_INIT;
  *     options.max_bytes = 8 * 1024 * 1024;
@@ -1533,7 +2378,7 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
 #define EDGELOG_ERROR_INIT {sizeof(edgelog_error), 0, 0, 0, 0, 0, 0, 0, 0, 0, ""}
 #define EDGELOG_RECORD_INIT                                                                        \
   {sizeof(edgelog_record), 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT, EDGELOG_BYTES_INIT,                  \
-   EDGELOG_PTR_INIT}
+   EDGELOG_PTR_INIT, 0, 0}
 #define EDGELOG_OPTIONS_INIT {sizeof(edgelog_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_TOPIC_OPTIONS_INIT                                                                 \
   {sizeof(edgelog_topic_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_PTR_INIT,   \
@@ -1541,6 +2386,20 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
 #define EDGELOG_READER_OPTIONS_INIT                                                                \
   {sizeof(edgelog_reader_options), EDGELOG_PARTITION_ALL, 0, 0, 0, 0, 0,                           \
    EDGELOG_BYTES_INIT, 0, 0}
+#define EDGELOG_GROUP_OPTIONS_INIT                                                                 \
+  {sizeof(edgelog_group_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+#define EDGELOG_NACK_OPTIONS_INIT {sizeof(edgelog_nack_options), 0, 0, 0, EDGELOG_BYTES_INIT}
+#define EDGELOG_TAKE_OPTIONS_INIT {sizeof(edgelog_take_options), 0, 0, 0, 0}
+#define EDGELOG_CLAIM_OPTIONS_INIT {sizeof(edgelog_claim_options), 0, 0, 0, 0, 0}
+#define EDGELOG_DELIVERY_INIT {sizeof(edgelog_delivery), 0, 0, 0, 0, 0, 0}
+#define EDGELOG_PENDING_FILTER_INIT                                                                \
+  {sizeof(edgelog_pending_filter), 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+#define EDGELOG_PENDING_RECORD_INIT                                                                \
+  {sizeof(edgelog_pending_record), 0, 0, 0, {0, 0, 0}, 0, 0, 0, EDGELOG_BYTES_INIT}
+#define EDGELOG_CONSUMER_STATS_INIT                                                                \
+  {sizeof(edgelog_consumer_stats), 0, EDGELOG_BYTES_INIT, 0, 0, 0, 0, 0, 0}
+#define EDGELOG_GROUP_STATS_INIT                                                                   \
+  {sizeof(edgelog_group_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_LOG_STATS_INIT {sizeof(edgelog_log_stats), 0, 0, 0, 0, 0, "", ""}
 #define EDGELOG_TOPIC_STATS_INIT                                                                   \
   {sizeof(edgelog_topic_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -1550,6 +2409,19 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
   {sizeof(edgelog_partition_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_DAMAGE_INIT                                                                        \
   {sizeof(edgelog_damage), 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+
+/** The header of a dead letter with the name of the topic that it came from. */
+#define EDGELOG_DEAD_TOPIC "edgelog.topic"
+/** The header of a dead letter with its partition there, in decimal. */
+#define EDGELOG_DEAD_PARTITION "edgelog.partition"
+/** The header of a dead letter with its offset there, in decimal. */
+#define EDGELOG_DEAD_OFFSET "edgelog.offset"
+/** The header of a dead letter with the name of the group that gave it up. */
+#define EDGELOG_DEAD_GROUP "edgelog.group"
+/** The header of a dead letter with how often it was delivered, in decimal. */
+#define EDGELOG_DEAD_DELIVERIES "edgelog.deliveries"
+/** The header of a dead letter with the reason. */
+#define EDGELOG_DEAD_REASON "edgelog.reason"
 
 /** Bytes of the caller, which must live until the call that they are passed to returns. */
 static inline edgelog_bytes edgelog_bytes_of(const void *data, uint32_t size) {

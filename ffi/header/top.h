@@ -2,8 +2,8 @@
  *
  * A log is a directory. It holds topics; a topic holds records in partitions, in order. Records
  * are appended at the end and get offsets that never change; readers go over them, and wait for
- * more. Old records go when the limits of their topic say so, or when compaction finds that they
- * are no longer needed.
+ * more. Consumers of a group share a topic's records and acknowledge them. Old records go when the
+ * limits of their topic say so, or when compaction finds that they are no longer needed.
  *
  * Three things to know first:
  *
@@ -53,8 +53,9 @@
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
- * Sections: status, error, library, record, keep, options, log, topic, reader, compaction, stats,
- * report, names, and initialisers at the end. The layouts are the same on every machine.
+ * Sections: status, error, library, record, keep, options, log, topic, reader, group, consumer,
+ * pending, consumers, compaction, stats, report, names, and initialisers at the end. The layouts
+ * are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H

@@ -1,6 +1,6 @@
 //! The caller's array of records, and how it is filled.
 
-use edgelog_core::{RecordView, Sink};
+use edgelog_core::{Receiver, RecordView, Sink};
 
 use crate::failure::{invalid, Failure};
 use crate::record::{self, edgelog_header, edgelog_record};
@@ -82,9 +82,9 @@ pub(crate) struct Filling<'a> {
     count: u32,
 }
 
-impl Sink for Filling<'_> {
+impl Filling<'_> {
     #[inline(always)]
-    fn record(&mut self, view: RecordView<'_>) {
+    fn put(&mut self, view: &RecordView<'_>, deliveries: u32) {
         let Filling {
             array,
             headers,
@@ -92,9 +92,23 @@ impl Sink for Filling<'_> {
         } = self;
         if *count < array.capacity {
             let at = array.at(*count);
+            let show = || record::show(view, deliveries, headers);
             // SAFETY: below capacity, so a place of the caller's array.
-            unsafe { tagged::give_each(at, array.record_size, || record::show(&view, headers)) };
+            unsafe { tagged::give_each(at, array.record_size, show) };
             *count = count.wrapping_add(1);
         }
+    }
+}
+
+impl Sink for Filling<'_> {
+    #[inline(always)]
+    fn record(&mut self, view: RecordView<'_>) {
+        self.put(&view, 0);
+    }
+}
+
+impl Receiver for Filling<'_> {
+    fn record(&mut self, view: RecordView<'_>, deliveries: u32) {
+        self.put(&view, deliveries);
     }
 }

@@ -284,12 +284,21 @@ unsafe fn shut<'a, H: Handle>(handle: *const H) -> Result<&'a Shell<H::Value, H:
     }
 }
 
-/// Lets go of a one-thread handle.
-struct Release<'a>(&'a Head);
+/// Lets go of what one thread at a time may use.
+struct Release<'a>(&'a AtomicU32);
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        self.0.users.store(0, Ordering::Release);
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// Takes what one thread at a time may use, or answers MISUSE.
+#[inline]
+fn occupy(users: &AtomicU32) -> Result<Release<'_>, Failure> {
+    match users.swap(1, Ordering::Acquire) {
+        0 => Ok(Release(users)),
+        _ => Err(occupied()),
     }
 }
 
@@ -322,10 +331,7 @@ pub(crate) unsafe fn seize<'a, H: Handle>(
     // SAFETY: as this function asks for.
     let shell = unsafe { live(handle)? }.shell();
     check_fork(&shell.head)?;
-    if shell.head.users.swap(1, Ordering::Acquire) != 0 {
-        return Err(occupied());
-    }
-    let alone = Release(&shell.head);
+    let alone = occupy(&shell.head.users)?;
     // SAFETY: nobody else is inside.
     let value = unsafe { (*shell.value.get()).as_mut() }.ok_or_else(gone)?;
     Ok(Seized { value, alone })
@@ -352,6 +358,38 @@ pub(crate) unsafe fn close_seized<H: Handle>(handle: *mut H) -> Result<(), Failu
     drop(alone);
     drop(burial);
     Ok(())
+}
+
+/// The part of a many-thread handle that one thread at a time may use; its close empties it first.
+pub(crate) struct Solo<T> {
+    users: AtomicU32,
+    value: UnsafeCell<Option<T>>,
+}
+
+impl<T> Solo<T> {
+    pub(crate) fn new(value: T) -> Solo<T> {
+        Solo {
+            users: AtomicU32::new(0),
+            value: UnsafeCell::new(Some(value)),
+        }
+    }
+
+    /// Enters it, alone.
+    pub(crate) fn seize(&self) -> Result<Seized<'_, T>, Failure> {
+        let alone = occupy(&self.users)?;
+        // SAFETY: nobody else is inside.
+        let value = unsafe { (*self.value.get()).as_mut() }.ok_or_else(gone)?;
+        Ok(Seized { value, alone })
+    }
+
+    /// Frees what is in it; whoever enters it later finds it gone.
+    pub(crate) fn empty(&self) -> Result<(), Failure> {
+        let alone = occupy(&self.users)?;
+        // SAFETY: nobody else is inside.
+        drop(unsafe { (*self.value.get()).take() });
+        drop(alone);
+        Ok(())
+    }
 }
 
 /// Buries a closed shell also when the engine's close panics.

@@ -117,13 +117,26 @@ pub(crate) unsafe fn name<'a>(name: *const c_char, name_bytes: u32) -> Result<&'
     } else if name.is_null() {
         return Err(invalid("a name or path is NULL"));
     } else if name_bytes > EDGELOG_NAME_BYTES_MAX {
-        return Err(invalid("a name is longer than 255 bytes"));
+        return Err(long_name());
     } else {
         // SAFETY: not NULL, and `name_bytes` bytes as this function asks for.
         unsafe { std::slice::from_raw_parts(name.cast::<u8>(), name_bytes as usize) }
     };
+    checked_name(bytes)
+}
+
+#[cold]
+fn long_name() -> Failure {
+    invalid("a name is longer than 255 bytes")
+}
+
+/// Bytes as a name.
+pub(crate) fn checked_name(bytes: &[u8]) -> Result<&str, Failure> {
     if bytes.is_empty() {
         return Err(invalid("a name is empty"));
+    }
+    if bytes.len() > EDGELOG_NAME_BYTES_MAX as usize {
+        return Err(long_name());
     }
     std::str::from_utf8(bytes).map_err(|_| invalid("a name is not UTF-8"))
 }

@@ -14,12 +14,16 @@
 )]
 
 pub mod compaction;
+pub mod consumer;
+pub mod consumers;
 pub mod error;
+pub mod group;
 pub mod keep;
 pub mod library;
 pub mod log;
 pub mod names;
 pub mod options;
+pub mod pending;
 pub mod reader;
 pub mod record;
 pub mod report;
@@ -33,4 +37,6 @@ mod guard;
 mod handle;
 mod input;
 mod layout;
+mod positions;
 mod tagged;
+mod wait;

@@ -1,8 +1,7 @@
-//! Names: the topics of a log, as a list.
+//! Names: the topics of a log or the groups of a topic, as a list.
 
 use std::mem::offset_of;
-
-use edgelog_core as core;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::edgelog_error;
 use crate::failure::Failure;
@@ -12,6 +11,7 @@ use crate::input::Place;
 use crate::log::edgelog_log;
 use crate::record::edgelog_bytes;
 use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+use crate::topic::edgelog_topic;
 
 /// A list of names, as they were when it was made.
 ///
@@ -43,11 +43,34 @@ impl Name {
         Ok(Name(bytes.into_boxed_slice()))
     }
 
+    pub(crate) fn is(&self, name: &str) -> bool {
+        let (_, bytes) = self.0.split_last().unwrap_or((&0, &[]));
+        bytes == name.as_bytes()
+    }
+
     pub(crate) fn show(&self) -> edgelog_bytes {
         match self.0.split_last() {
             Some((_, name)) => edgelog_bytes::of(name),
             None => edgelog_bytes::NONE,
         }
+    }
+}
+
+/// Names that a handle has shown. They stay as long as it does; the same one is kept once.
+#[derive(Default)]
+pub(crate) struct Shown(Mutex<Vec<Name>>);
+
+impl Shown {
+    pub(crate) fn show(&self, name: &str) -> Result<edgelog_bytes, Failure> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = names.iter().find(|known| known.is(name)) {
+            return Ok(same.show());
+        }
+        let new = Name::new(name)?;
+        // Its bytes stay where they are when the list grows.
+        let shown = new.show();
+        names.push(new);
+        Ok(shown)
     }
 }
 
@@ -63,16 +86,41 @@ pub unsafe extern "C" fn edgelog_log_topics(
     // SAFETY: ABI.md, "What a caller promises".
     unsafe {
         guard(error, || {
-            let log: handle::Entered<'_, core::Log> = handle::enter(log)?;
+            let log = handle::enter(log)?;
             let place = Place::at(names)?;
-            let mut list = Vec::new();
-            for name in log.topic_names()? {
-                list.push(Name::new(&name)?);
-            }
-            place.put(handle::make(list, (), |shell| edgelog_names { shell }));
+            place.put(list(log.topic_names()?)?);
             Ok(EDGELOG_OK)
         })
     }
+}
+
+/// The names of all groups of a topic, sorted.
+///
+/// Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The list lives until edgelog_names_close.
+/// Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_topic_groups(
+    topic: *const edgelog_topic,
+    names: *mut *mut edgelog_names,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let topic = handle::enter(topic)?;
+            let place = Place::at(names)?;
+            place.put(list(topic.group_names()?)?);
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+fn list(names: Vec<String>) -> Result<*mut edgelog_names, Failure> {
+    let mut list = Vec::new();
+    for name in names {
+        list.push(Name::new(&name)?);
+    }
+    Ok(handle::make(list, (), |shell| edgelog_names { shell }))
 }
 
 /// How many names the list has.

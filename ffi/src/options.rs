@@ -143,13 +143,13 @@ pub struct edgelog_topic_options {
     pub reserved: u32,
 }
 
-/// Reader start: the first record there is; the default.
+/// start: the first record there is; the default.
 pub const EDGELOG_START_EARLIEST: u32 = 0;
-/// Reader start: forwards behind the last record, backwards at the last record.
+/// start: forwards behind the last record, backwards at the last record.
 pub const EDGELOG_START_LATEST: u32 = 1;
-/// Reader start: at the offset in start_value, or the nearest one in the reader's direction.
+/// start: at the offset in start_value, or the nearest one in the reader's direction.
 pub const EDGELOG_START_OFFSET: u32 = 2;
-/// Reader start: forwards at the first record whose timestamp_ms is start_value or later, which may
+/// start: forwards at the first record whose timestamp_ms is start_value or later, which may
 /// be still to come, backwards at the last one whose timestamp_ms is start_value or earlier.
 pub const EDGELOG_START_TIME: u32 = 3;
 
@@ -164,7 +164,7 @@ pub const EDGELOG_ON_GAP_SKIP: u32 = 0;
 /// and compaction removed is not missing. Backwards, it never stops.
 pub const EDGELOG_ON_GAP_STOP: u32 = 1;
 
-/// edgelog_reader_options.partition: all of them.
+/// partition: all of them.
 pub const EDGELOG_PARTITION_ALL: u32 = u32::MAX;
 
 /// edgelog_reader_options.flags: read only records with that key.
@@ -339,7 +339,7 @@ impl edgelog_options {
     }
 }
 
-fn create(value: u32) -> Result<core::Create, Failure> {
+pub(crate) fn create(value: u32) -> Result<core::Create, Failure> {
     match value {
         EDGELOG_CREATE_IF_MISSING => Ok(core::Create::IfMissing),
         EDGELOG_CREATE_NEVER => Ok(core::Create::Never),

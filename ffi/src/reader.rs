@@ -5,9 +5,8 @@
 
 use std::ffi::c_void;
 use std::mem::offset_of;
-use std::time::{Duration, Instant};
 
-use edgelog_core::{Reader, ReaderControl, Wait};
+use edgelog_core::{Reader, ReaderControl};
 
 use crate::array::Array;
 use crate::error::edgelog_error;
@@ -17,11 +16,10 @@ use crate::handle::{self, Handle, Shell};
 use crate::input::{self, Place};
 use crate::options::{self, edgelog_reader_options, EDGELOG_DIRECTION_BACKWARD};
 use crate::record::{self, edgelog_header, edgelog_record};
-use crate::status::{
-    edgelog_status, EDGELOG_ABSENT, EDGELOG_END, EDGELOG_OK, EDGELOG_TIMEOUT, EDGELOG_WOKEN,
-};
+use crate::status::{edgelog_status, EDGELOG_ABSENT, EDGELOG_END, EDGELOG_OK};
 use crate::tagged;
 use crate::topic::edgelog_topic;
+use crate::wait::{self, Deadline};
 
 /// timeout_ms: wait as long as it takes.
 pub const EDGELOG_WAIT_FOREVER: u32 = u32::MAX;
@@ -272,7 +270,7 @@ pub unsafe extern "C" fn edgelog_reader_latest(
             let Some(view) = reader.latest(key)? else {
                 return Ok(EDGELOG_ABSENT);
             };
-            let mut shown = record::show(&view, headers);
+            let mut shown = record::show(&view, 0, headers);
             record::place_headers(&mut shown, headers);
             tagged::give(record, shown);
             Ok(EDGELOG_OK)
@@ -287,19 +285,17 @@ impl Reading {
         if filled == 0 && (timeout_ms == 0 || self.backward) {
             return Ok((EDGELOG_END, 0));
         }
-        let deadline = match timeout_ms {
-            EDGELOG_WAIT_FOREVER => None,
-            _ if filled > 0 => None,
-            _ => Instant::now().checked_add(Duration::from_millis(timeout_ms.into())),
-        };
+        if filled > 0 {
+            return Ok((EDGELOG_OK, filled));
+        }
+        let deadline = Deadline::after(timeout_ms);
         while filled == 0 {
             // A wait may end for a record that the reader does not want, so what is left counts.
-            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-            match self.reader.wait(left)? {
-                Wait::Data => filled = self.fill(array)?,
-                Wait::TimedOut => return Ok((EDGELOG_TIMEOUT, 0)),
-                Wait::Woken => return Ok((EDGELOG_WOKEN, 0)),
+            let waited = self.reader.wait(deadline.left())?;
+            if let Some(status) = wait::ended(waited) {
+                return Ok((status, 0));
             }
+            filled = self.fill(array)?;
         }
         Ok((EDGELOG_OK, filled))
     }

@@ -86,7 +86,7 @@ pub struct edgelog_position {
 /// A record, to be appended or as it was read.
 ///
 /// Threads: one at a time. Appending copies what it points to, so it may go right after the call.
-/// What reading points it to belongs to the reader and lives until the next call on that reader.
+/// What reading points it to belongs to the reader or consumer and lives until its next call.
 /// Freed by the caller, whose memory it is. Set struct_size before the first use, with
 /// EDGELOG_RECORD_INIT or edgelog_record_init. A record that was read can be appended as it is.
 #[repr(C)]
@@ -110,13 +110,18 @@ pub struct edgelog_record {
     pub value: edgelog_bytes,
     /// const edgelog_header[header_count]
     pub headers: edgelog_ptr,
+    /// How often a group delivered it, this time included; 0 from a reader. Only read; appending
+    /// ignores it.
+    pub deliveries: u32,
+    /// 0
+    pub reserved: u32,
 }
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_record {
-    const FIRST_BYTES: usize = 72;
+    const FIRST_BYTES: usize = 80;
     const DEFAULT: Self = edgelog_record {
-        struct_size: 72,
+        struct_size: 80,
         flags: 0,
         partition: 0,
         header_count: 0,
@@ -125,6 +130,8 @@ unsafe impl Tagged for edgelog_record {
         key: edgelog_bytes::NONE,
         value: edgelog_bytes::NONE,
         headers: edgelog_ptr::NULL,
+        deliveries: 0,
+        reserved: 0,
     };
 }
 
@@ -233,6 +240,17 @@ impl edgelog_bytes {
     }
 }
 
+impl edgelog_position {
+    #[inline]
+    pub(crate) fn show(position: core::Position) -> edgelog_position {
+        edgelog_position {
+            partition: position.partition,
+            reserved: 0,
+            offset: position.offset,
+        }
+    }
+}
+
 impl edgelog_header {
     /// # Safety
     /// Points to bytes that stay until the call ends.
@@ -267,6 +285,9 @@ pub(crate) unsafe fn look<'a>(
     if record.flags & !RECORD_FLAGS != 0 {
         return Err(invalid("a flag of the record is unknown"));
     }
+    if record.reserved != 0 {
+        return Err(invalid("reserved in a record is not 0"));
+    }
     if record.header_count > EDGELOG_HEADERS_MAX {
         return Err(invalid("a record has at most 255 headers"));
     }
@@ -292,6 +313,7 @@ pub(crate) unsafe fn plain<'a>(record: *const edgelog_record) -> Option<core::Re
         // One branch for all that is rare. The largest frame is a power of two less one.
         let rare = (record.flags & !RECORD_FLAGS)
             | record.header_count
+            | record.reserved
             | record.key.reserved
             | record.value.reserved
             | ((record.key.size | record.value.size) & !EDGELOG_FRAME_BYTES_MAX);
@@ -377,7 +399,11 @@ const BATCH_HEADERS_MAX: usize = 1_048_576;
 /// A record as the reader shows it, without its headers' place, which is known when all headers
 /// of a fill are collected in `arena`; until then `headers` holds the index of the first.
 #[inline(always)]
-pub(crate) fn show(view: &core::RecordView<'_>, arena: &mut Vec<edgelog_header>) -> edgelog_record {
+pub(crate) fn show(
+    view: &core::RecordView<'_>,
+    deliveries: u32,
+    arena: &mut Vec<edgelog_header>,
+) -> edgelog_record {
     let flag = |is: bool, flag: u32| if is { flag } else { 0 };
     let (header_count, headers) = if view.headers.is_empty() {
         (0, edgelog_ptr::NULL)
@@ -399,6 +425,8 @@ pub(crate) fn show(view: &core::RecordView<'_>, arena: &mut Vec<edgelog_header>)
         key: view.key.map_or(edgelog_bytes::NONE, edgelog_bytes::of),
         value: view.value.map_or(edgelog_bytes::NONE, edgelog_bytes::of),
         headers,
+        deliveries,
+        reserved: 0,
     }
 }
 

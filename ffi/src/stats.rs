@@ -1,4 +1,4 @@
-//! Statistics: of a log, a topic and a partition.
+//! Statistics: of a log, a topic, a partition and a group.
 //!
 //! The caller sets struct_size; see the *_INIT macros below.
 
@@ -7,6 +7,7 @@ use std::ffi::c_char;
 use edgelog_core as core;
 
 use crate::error::edgelog_error;
+use crate::group::edgelog_group;
 use crate::guard::guard;
 use crate::handle;
 use crate::log::edgelog_log;
@@ -107,6 +108,41 @@ pub struct edgelog_partition_stats {
     pub segments: u64,
 }
 
+/// A group's statistics.
+///
+/// Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct edgelog_group_stats {
+    /// sizeof(edgelog_group_stats)
+    pub struct_size: u32,
+    /// How many consumers.
+    pub consumers: u32,
+    /// Records of the topic that were not delivered yet.
+    pub lag: u64,
+    /// Records that are delivered and not acknowledged.
+    pub pending: u64,
+    /// Those of them that are nobody's.
+    pub released: u64,
+    /// Since the first delivery of the oldest pending record of any partition, in steps of a
+    /// second; 0 without one.
+    pub oldest_pending_ms: u64,
+    /// Records delivered for the first time, since the group was made.
+    pub delivered: u64,
+    /// Records delivered again since then.
+    pub redelivered: u64,
+    /// Records acknowledged since then.
+    pub acknowledged: u64,
+    /// Records that the topic removed while they were pending, since then.
+    pub expired: u64,
+    /// Records given up after too many deliveries, since then.
+    pub given_up: u64,
+    /// Records that the topic removed before they were delivered, since then.
+    pub skipped: u64,
+    /// What the group's files take, in bytes.
+    pub bytes: u64,
+}
+
 /// A log's statistics.
 ///
 /// The caller sets stats->struct_size. Errors: EDGELOG_IO. Threads: any. Since 0.1.
@@ -168,6 +204,27 @@ pub unsafe extern "C" fn edgelog_topic_partition_stats(
                 stats,
                 edgelog_partition_stats::show(&topic.partition_stats(partition)?),
             );
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// A group's statistics. Counting what lies ahead may read the topic's files.
+///
+/// The caller sets stats->struct_size. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads:
+/// any. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_group_stats_get(
+    group: *const edgelog_group,
+    stats: *mut edgelog_group_stats,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let open = handle::enter(group)?;
+            tagged::check(stats)?;
+            tagged::give(stats, edgelog_group_stats::show(&open.group.stats()?));
             Ok(EDGELOG_OK)
         })
     }
@@ -239,6 +296,26 @@ impl edgelog_partition_stats {
     }
 }
 
+impl edgelog_group_stats {
+    fn show(stats: &core::GroupStats) -> edgelog_group_stats {
+        edgelog_group_stats {
+            consumers: stats.consumers,
+            lag: stats.lag,
+            pending: stats.pending,
+            released: stats.released,
+            oldest_pending_ms: stats.oldest_pending_ms,
+            delivered: stats.delivered,
+            redelivered: stats.redelivered,
+            acknowledged: stats.acknowledged,
+            expired: stats.expired,
+            given_up: stats.given_up,
+            skipped: stats.skipped,
+            bytes: stats.bytes,
+            ..edgelog_group_stats::DEFAULT
+        }
+    }
+}
+
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_log_stats {
     const FIRST_BYTES: usize = 64;
@@ -290,5 +367,25 @@ unsafe impl Tagged for edgelog_partition_stats {
         records: 0,
         bytes: 0,
         segments: 0,
+    };
+}
+
+// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
+unsafe impl Tagged for edgelog_group_stats {
+    const FIRST_BYTES: usize = 96;
+    const DEFAULT: Self = edgelog_group_stats {
+        struct_size: 96,
+        consumers: 0,
+        lag: 0,
+        pending: 0,
+        released: 0,
+        oldest_pending_ms: 0,
+        delivered: 0,
+        redelivered: 0,
+        acknowledged: 0,
+        expired: 0,
+        given_up: 0,
+        skipped: 0,
+        bytes: 0,
     };
 }

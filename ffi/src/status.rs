@@ -17,7 +17,7 @@ pub const EDGELOG_OK: edgelog_status = 0;
 pub const EDGELOG_END: edgelog_status = 1;
 /// The deadline passed.
 pub const EDGELOG_TIMEOUT: edgelog_status = 2;
-/// edgelog_reader_wake ended the wait.
+/// edgelog_reader_wake or edgelog_consumer_wake ended the wait.
 pub const EDGELOG_WOKEN: edgelog_status = 3;
 /// No record has that key.
 pub const EDGELOG_ABSENT: edgelog_status = 4;
@@ -35,16 +35,17 @@ pub const EDGELOG_IO: edgelog_status = -5;
 pub const EDGELOG_NO_SPACE: edgelog_status = -6;
 /// The topic or the log has reached its limit, and nothing may go to make room.
 pub const EDGELOG_FULL: edgelog_status = -7;
-/// The key, the record or the batch is larger than the limits below, or than the topic's max_bytes.
+/// The key, the record or the batch is larger than the limits below, or than the topic's max_bytes;
+/// or there are more of something than its limit.
 pub const EDGELOG_TOO_LARGE: edgelog_status = -8;
-/// There is no such log or topic.
+/// There is no such log, topic, group or consumer.
 pub const EDGELOG_NOT_FOUND: edgelog_status = -9;
 /// It was to be created and is there already.
 pub const EDGELOG_EXISTS: edgelog_status = -10;
 /// Another process or handle has the log; edgelog_error has the process id where it is known.
 pub const EDGELOG_LOCKED: edgelog_status = -11;
-/// Not now: another process is changing the same, and takes longer than busy_timeout_ms. Nothing
-/// was done; try again.
+/// Not now: another process is changing the same, and takes longer than busy_timeout_ms, or what
+/// should be idle is in use. Nothing was done; try again.
 pub const EDGELOG_BUSY: edgelog_status = -12;
 /// The log was opened read-only, or its medium is.
 pub const EDGELOG_READ_ONLY: edgelog_status = -13;
@@ -54,9 +55,9 @@ pub const EDGELOG_DAMAGED: edgelog_status = -14;
 pub const EDGELOG_VERSION: edgelog_status = -15;
 /// A sync failed, so what is on the medium is unknown: reopen the log to write again.
 pub const EDGELOG_POISONED: edgelog_status = -16;
-/// The reader was cancelled.
+/// The reader or consumer was cancelled.
 pub const EDGELOG_CANCELLED: edgelog_status = -17;
-/// The topic was deleted.
+/// The topic or group was deleted.
 pub const EDGELOG_DELETED: edgelog_status = -18;
 /// The reader was asked to stop at gaps, and here is one; edgelog_error has its ends.
 pub const EDGELOG_GAP: edgelog_status = -19;
@@ -115,7 +116,7 @@ const TABLE: &[Row] = &[
     row(
         EDGELOG_NOT_FOUND,
         c"NOT_FOUND",
-        c"there is no such log or topic",
+        c"there is no such log, topic, group or consumer",
     ),
     row(EDGELOG_EXISTS, c"EXISTS", c"it exists already"),
     row(
@@ -136,8 +137,16 @@ const TABLE: &[Row] = &[
         c"POISONED",
         c"a sync failed: reopen the log to write again",
     ),
-    row(EDGELOG_CANCELLED, c"CANCELLED", c"the reader was cancelled"),
-    row(EDGELOG_DELETED, c"DELETED", c"the topic was deleted"),
+    row(
+        EDGELOG_CANCELLED,
+        c"CANCELLED",
+        c"the reader or consumer was cancelled",
+    ),
+    row(
+        EDGELOG_DELETED,
+        c"DELETED",
+        c"the topic or group was deleted",
+    ),
     row(EDGELOG_GAP, c"GAP", c"records are missing here"),
     row(
         EDGELOG_NO_MEMORY,

@@ -201,7 +201,7 @@ pub unsafe extern "C" fn edgelog_topic_append(
                 None => append_the_long_way(topic, record, durability)?,
             };
             if let Some(place) = place {
-                place.put(show(written));
+                place.put(edgelog_position::show(written));
             }
             Ok(EDGELOG_OK)
         })
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn edgelog_topic_append_batch(
             }
             let written = append_all(&topic, records, count as usize, durability)?;
             if let Some(place) = place {
-                place.put(show(written));
+                place.put(edgelog_position::show(written));
             }
             Ok(EDGELOG_OK)
         })
@@ -323,15 +323,6 @@ unsafe fn convert_all<'a>(
 unsafe fn at(records: *const edgelog_record, step: usize, index: usize) -> *const edgelog_record {
     // SAFETY: as this function asks for, so the distance fits into the address space.
     unsafe { records.byte_add(step.wrapping_mul(index)) }
-}
-
-#[inline]
-fn show(position: core::Position) -> edgelog_position {
-    edgelog_position {
-        partition: position.partition,
-        reserved: 0,
-        offset: position.offset,
-    }
 }
 
 /// Hands the topic's buffered records to the operating system.

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-use edgelog::report;
 use edgelog::status::*;
+use edgelog::{group, report};
 use edgelog_core::{DamageKind, Kind};
 
 const HEADER: &str = include_str!("../../include/edgelog.h");
@@ -141,4 +141,23 @@ fn the_engine_s_limits_are_those_of_the_header() {
     assert_eq!(value("BATCH_RECORDS_MAX"), limits::BATCH_RECORDS_MAX);
     assert_eq!(value("HEADERS_MAX"), limits::HEADERS_MAX);
     assert_eq!(value("PARTITIONS_MAX"), limits::PARTITIONS_MAX as usize);
+    assert_eq!(value("GROUPS_MAX"), limits::GROUPS_MAX);
+    assert_eq!(value("CONSUMERS_MAX"), limits::CONSUMERS_MAX);
+    assert_eq!(value("POSITIONS_MAX"), limits::POSITIONS_MAX);
+    assert_eq!(group::EDGELOG_NEVER_MS, limits::NEVER_MS);
+}
+
+#[test]
+fn the_headers_of_dead_letters_have_the_names_of_the_engine() {
+    for (name, value) in [
+        ("TOPIC", edgelog_core::DEAD_TOPIC),
+        ("PARTITION", edgelog_core::DEAD_PARTITION),
+        ("OFFSET", edgelog_core::DEAD_OFFSET),
+        ("GROUP", edgelog_core::DEAD_GROUP),
+        ("DELIVERIES", edgelog_core::DEAD_DELIVERIES),
+        ("REASON", edgelog_core::DEAD_REASON),
+    ] {
+        let line = format!("#define EDGELOG_DEAD_{name} \"{value}\"\n");
+        assert!(HEADER.contains(&line), "{line}");
+    }
 }

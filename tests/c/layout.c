@@ -39,7 +39,7 @@ AT(edgelog_error, offset, 40);
 AT(edgelog_error, offset_end, 48);
 AT(edgelog_error, text, 56);
 
-SIZE(edgelog_record, 72);
+SIZE(edgelog_record, 80);
 AT(edgelog_record, struct_size, 0);
 AT(edgelog_record, flags, 4);
 AT(edgelog_record, partition, 8);
@@ -49,6 +49,8 @@ AT(edgelog_record, timestamp_ms, 24);
 AT(edgelog_record, key, 32);
 AT(edgelog_record, value, 48);
 AT(edgelog_record, headers, 64);
+AT(edgelog_record, deliveries, 72);
+AT(edgelog_record, reserved, 76);
 
 SIZE(edgelog_options, 40);
 AT(edgelog_options, struct_size, 0);
@@ -99,6 +101,98 @@ AT(edgelog_reader_options, start_value, 24);
 AT(edgelog_reader_options, key, 32);
 AT(edgelog_reader_options, flags, 48);
 AT(edgelog_reader_options, reserved, 52);
+
+SIZE(edgelog_group_options, 64);
+AT(edgelog_group_options, struct_size, 0);
+AT(edgelog_group_options, create, 4);
+AT(edgelog_group_options, start, 8);
+AT(edgelog_group_options, durability, 12);
+AT(edgelog_group_options, start_value, 16);
+AT(edgelog_group_options, ack_timeout_ms, 24);
+AT(edgelog_group_options, backoff_ms, 28);
+AT(edgelog_group_options, backoff_max_ms, 32);
+AT(edgelog_group_options, max_deliveries, 36);
+AT(edgelog_group_options, consumer_ttl_ms, 40);
+AT(edgelog_group_options, reserved, 44);
+AT(edgelog_group_options, dead_letter, 48);
+
+SIZE(edgelog_nack_options, 32);
+AT(edgelog_nack_options, struct_size, 0);
+AT(edgelog_nack_options, flags, 4);
+AT(edgelog_nack_options, delay_ms, 8);
+AT(edgelog_nack_options, reserved, 12);
+AT(edgelog_nack_options, reason, 16);
+
+SIZE(edgelog_take_options, 24);
+AT(edgelog_take_options, struct_size, 0);
+AT(edgelog_take_options, take, 4);
+AT(edgelog_take_options, flags, 8);
+AT(edgelog_take_options, reserved, 12);
+AT(edgelog_take_options, max_bytes, 16);
+
+SIZE(edgelog_claim_options, 32);
+AT(edgelog_claim_options, struct_size, 0);
+AT(edgelog_claim_options, flags, 4);
+AT(edgelog_claim_options, min_idle_ms, 8);
+AT(edgelog_claim_options, min_deliveries, 16);
+AT(edgelog_claim_options, reserved, 20);
+AT(edgelog_claim_options, max_bytes, 24);
+
+SIZE(edgelog_delivery, 40);
+AT(edgelog_delivery, struct_size, 0);
+AT(edgelog_delivery, records, 4);
+AT(edgelog_delivery, redelivered, 8);
+AT(edgelog_delivery, reserved, 12);
+AT(edgelog_delivery, expired, 16);
+AT(edgelog_delivery, skipped, 24);
+AT(edgelog_delivery, given_up, 32);
+
+SIZE(edgelog_pending_filter, 56);
+AT(edgelog_pending_filter, struct_size, 0);
+AT(edgelog_pending_filter, flags, 4);
+AT(edgelog_pending_filter, partition, 8);
+AT(edgelog_pending_filter, min_deliveries, 12);
+AT(edgelog_pending_filter, first_offset, 16);
+AT(edgelog_pending_filter, last_offset, 24);
+AT(edgelog_pending_filter, min_idle_ms, 32);
+AT(edgelog_pending_filter, consumer, 40);
+
+SIZE(edgelog_pending_record, 72);
+AT(edgelog_pending_record, struct_size, 0);
+AT(edgelog_pending_record, flags, 4);
+AT(edgelog_pending_record, deliveries, 8);
+AT(edgelog_pending_record, reserved, 12);
+AT(edgelog_pending_record, position, 16);
+AT(edgelog_pending_record, age_ms, 32);
+AT(edgelog_pending_record, idle_ms, 40);
+AT(edgelog_pending_record, due_in_ms, 48);
+AT(edgelog_pending_record, consumer, 56);
+
+SIZE(edgelog_consumer_stats, 72);
+AT(edgelog_consumer_stats, struct_size, 0);
+AT(edgelog_consumer_stats, flags, 4);
+AT(edgelog_consumer_stats, name, 8);
+AT(edgelog_consumer_stats, pending, 24);
+AT(edgelog_consumer_stats, oldest_idle_ms, 32);
+AT(edgelog_consumer_stats, seen_ago_ms, 40);
+AT(edgelog_consumer_stats, delivered_ago_ms, 48);
+AT(edgelog_consumer_stats, deliveries, 56);
+AT(edgelog_consumer_stats, redeliveries, 64);
+
+SIZE(edgelog_group_stats, 96);
+AT(edgelog_group_stats, struct_size, 0);
+AT(edgelog_group_stats, consumers, 4);
+AT(edgelog_group_stats, lag, 8);
+AT(edgelog_group_stats, pending, 16);
+AT(edgelog_group_stats, released, 24);
+AT(edgelog_group_stats, oldest_pending_ms, 32);
+AT(edgelog_group_stats, delivered, 40);
+AT(edgelog_group_stats, redelivered, 48);
+AT(edgelog_group_stats, acknowledged, 56);
+AT(edgelog_group_stats, expired, 64);
+AT(edgelog_group_stats, given_up, 72);
+AT(edgelog_group_stats, skipped, 80);
+AT(edgelog_group_stats, bytes, 88);
 
 SIZE(edgelog_log_stats, 64);
 AT(edgelog_log_stats, struct_size, 0);
@@ -220,6 +314,29 @@ VALUE(EDGELOG_DIRECTION_BACKWARD, 1);
 VALUE(EDGELOG_ON_GAP_SKIP, 0);
 VALUE(EDGELOG_ON_GAP_STOP, 1);
 VALUE(EDGELOG_READER_HAS_KEY, 1);
+VALUE(EDGELOG_GROUPS_MAX, 1024);
+VALUE(EDGELOG_CONSUMERS_MAX, 4096);
+VALUE(EDGELOG_POSITIONS_MAX, 65536);
+VALUE(EDGELOG_NEVER_MS, 0xffffffffu);
+VALUE(EDGELOG_OUTCOME_DONE, 0);
+VALUE(EDGELOG_OUTCOME_ALREADY, 1);
+VALUE(EDGELOG_OUTCOME_UNKNOWN, 2);
+VALUE(EDGELOG_OUTCOME_NOT_OWNER, 3);
+VALUE(EDGELOG_REMOVAL_RELEASE, 0);
+VALUE(EDGELOG_REMOVAL_ACKNOWLEDGE, 1);
+VALUE(EDGELOG_REMOVAL_IF_IDLE, 2);
+VALUE(EDGELOG_NACK_HAS_DELAY, 1);
+VALUE(EDGELOG_NACK_UNCOUNTED, 2);
+VALUE(EDGELOG_TAKE_DUE, 0);
+VALUE(EDGELOG_TAKE_NEW, 1);
+VALUE(EDGELOG_TAKE_OWN, 2);
+VALUE(EDGELOG_TAKE_AT_MOST_ONCE, 1);
+VALUE(EDGELOG_CLAIM_UNCOUNTED, 1);
+VALUE(EDGELOG_PENDING_HAS_CONSUMER, 1);
+VALUE(EDGELOG_PENDING_HAS_PARTITION, 2);
+VALUE(EDGELOG_PENDING_HAS_LAST_OFFSET, 4);
+VALUE(EDGELOG_PENDING_HAS_DUE, 8);
+VALUE(EDGELOG_CONSUMER_HAS_DELIVERED, 1);
 VALUE(EDGELOG_DAMAGE_TORN_TAIL, 1);
 VALUE(EDGELOG_DAMAGE_FRAME, 2);
 VALUE(EDGELOG_DAMAGE_FOOTER, 3);
@@ -247,6 +364,11 @@ static void macros_and_init_functions_agree(void) {
   SAME_AS_INIT(edgelog_options, EDGELOG_OPTIONS_INIT, edgelog_options_init);
   SAME_AS_INIT(edgelog_topic_options, EDGELOG_TOPIC_OPTIONS_INIT, edgelog_topic_options_init);
   SAME_AS_INIT(edgelog_reader_options, EDGELOG_READER_OPTIONS_INIT, edgelog_reader_options_init);
+  SAME_AS_INIT(edgelog_group_options, EDGELOG_GROUP_OPTIONS_INIT, edgelog_group_options_init);
+  SAME_AS_INIT(edgelog_nack_options, EDGELOG_NACK_OPTIONS_INIT, edgelog_nack_options_init);
+  SAME_AS_INIT(edgelog_take_options, EDGELOG_TAKE_OPTIONS_INIT, edgelog_take_options_init);
+  SAME_AS_INIT(edgelog_claim_options, EDGELOG_CLAIM_OPTIONS_INIT, edgelog_claim_options_init);
+  SAME_AS_INIT(edgelog_pending_filter, EDGELOG_PENDING_FILTER_INIT, edgelog_pending_filter_init);
 }
 
 static void init_functions_take_structures_of_newer_headers(void) {
@@ -271,6 +393,14 @@ static void init_macros_of_outputs_have_the_size_and_zeros(void) {
   CHECK(topic.struct_size == 120 && topic.buffered_bytes == 0);
   CHECK(partition.struct_size == 64 && partition.segments == 0);
   CHECK(damage.struct_size == 72 && damage.topic.size == 0);
+  edgelog_delivery delivery = EDGELOG_DELIVERY_INIT;
+  edgelog_pending_record pending = EDGELOG_PENDING_RECORD_INIT;
+  edgelog_consumer_stats consumer = EDGELOG_CONSUMER_STATS_INIT;
+  edgelog_group_stats group = EDGELOG_GROUP_STATS_INIT;
+  CHECK(delivery.struct_size == 40 && delivery.given_up == 0);
+  CHECK(pending.struct_size == 72 && pending.consumer.size == 0);
+  CHECK(consumer.struct_size == 72 && consumer.redeliveries == 0);
+  CHECK(group.struct_size == 96 && group.bytes == 0);
 }
 
 static void bytes_keep_their_pointer_in_the_low_half(void) {

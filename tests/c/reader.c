@@ -197,7 +197,7 @@ static void the_latest_record_of_a_key(void) {
   newer.later = 77;
   OK(edgelog_reader_latest(reader, "h", 1, &newer.known, &failure));
   CHECK(newer.known.struct_size == sizeof newer && newer.later == 0);
-  record.struct_size = 71;
+  record.struct_size = 79;
   STATUS(edgelog_reader_latest(reader, "h", 1, &record, NULL), EDGELOG_INVALID);
   finish(reader);
 }

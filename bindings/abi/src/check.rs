@@ -6,8 +6,9 @@ use std::mem::{align_of, offset_of, size_of};
 /// Everything that the header declares, as the engine has it: each of its modules is one section.
 mod engine {
     pub use edgelog::{
-        compaction::*, error::*, keep::*, library::*, log::*, names::*, options::*, reader::*,
-        record::*, report::*, stats::*, status::*, topic::*,
+        compaction::*, consumer::*, consumers::*, error::*, group::*, keep::*, library::*, log::*,
+        names::*, options::*, pending::*, reader::*, record::*, report::*, stats::*, status::*,
+        topic::*,
     };
 }
 

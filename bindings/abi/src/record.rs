@@ -54,6 +54,8 @@ pub(crate) fn empty() -> raw::edgelog_record {
         key: NOTHING,
         value: NOTHING,
         headers: raw::edgelog_ptr { bits: 0 },
+        deliveries: 0,
+        reserved: 0,
     }
 }
 
@@ -252,6 +254,11 @@ impl<'r> RecordView<'r> {
     /// Whether the clock was plausible when it was appended.
     pub fn time_trusted(&self) -> bool {
         self.has(raw::EDGELOG_RECORD_TIME_TRUSTED)
+    }
+
+    /// How often a group delivered it, this time included; 0 from a reader.
+    pub fn deliveries(&self) -> u32 {
+        self.raw.deliveries
     }
 
     /// Its key.

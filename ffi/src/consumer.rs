@@ -1,0 +1,685 @@
+//! Consumer: takes records of a group, and says what became of them.
+//!
+//! A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
+//! pending; a name is for one at a time.
+
+use std::ffi::c_char;
+use std::mem::offset_of;
+
+use edgelog_core as core;
+
+use crate::array::{Array, Filling};
+use crate::error::edgelog_error;
+use crate::failure::{invalid, Answer, Failure};
+use crate::group::{edgelog_group, edgelog_nack_options};
+use crate::guard::{guard, plainly};
+use crate::handle::{self, Handle, Shell, Solo};
+use crate::input::{self, Place};
+use crate::options;
+use crate::positions;
+use crate::record::{edgelog_header, edgelog_position, edgelog_record};
+use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+use crate::tagged::{self, Tagged};
+use crate::wait::{self, Deadline};
+
+/// edgelog_take_options.take: what is due again, the oldest due first, then what is new; the
+/// default.
+pub const EDGELOG_TAKE_DUE: u32 = 0;
+/// edgelog_take_options.take: only what nobody has got yet.
+pub const EDGELOG_TAKE_NEW: u32 = 1;
+/// edgelog_take_options.take: what this consumer has pending, the longest first, without a change
+/// to it; what a consumer does first after a crash. Each call goes on behind the last one; behind
+/// the end is one EDGELOG_END, and it starts over.
+pub const EDGELOG_TAKE_OWN: u32 = 2;
+
+/// edgelog_take_options.flags: the records count as acknowledged when the call returns, and are
+/// lost if the consumer dies before it has done its work. Not with EDGELOG_TAKE_OWN.
+pub const EDGELOG_TAKE_AT_MOST_ONCE: u32 = 1;
+
+/// Which records a consumer reads.
+///
+/// Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
+/// memory it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct edgelog_take_options {
+    /// sizeof(edgelog_take_options)
+    pub struct_size: u32,
+    /// EDGELOG_TAKE_DUE, _NEW, _OWN
+    pub take: u32,
+    /// EDGELOG_TAKE_AT_MOST_ONCE or 0
+    pub flags: u32,
+    /// 0
+    pub reserved: u32,
+    /// At most so many bytes of keys and values, but at least one record. 0: no limit.
+    pub max_bytes: u64,
+}
+
+// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
+unsafe impl Tagged for edgelog_take_options {
+    const FIRST_BYTES: usize = 24;
+    const DEFAULT: Self = edgelog_take_options {
+        struct_size: 24,
+        take: EDGELOG_TAKE_DUE,
+        flags: 0,
+        reserved: 0,
+        max_bytes: 0,
+    };
+}
+
+impl edgelog_take_options {
+    fn convert(&self) -> Result<core::TakeOptions, Failure> {
+        let take = match self.take {
+            EDGELOG_TAKE_DUE => core::Take::Due,
+            EDGELOG_TAKE_NEW => core::Take::New,
+            EDGELOG_TAKE_OWN => core::Take::Own,
+            _ => return Err(invalid("take is none of EDGELOG_TAKE_*")),
+        };
+        let at_most_once = self.flags & EDGELOG_TAKE_AT_MOST_ONCE != 0;
+        if self.flags & !EDGELOG_TAKE_AT_MOST_ONCE != 0 || self.reserved != 0 {
+            return Err(invalid("a flag of edgelog_take_options is unknown"));
+        }
+        if at_most_once && take == core::Take::Own {
+            return Err(invalid("what is read at most once is not pending"));
+        }
+        Ok(core::TakeOptions {
+            take,
+            max: 0,
+            max_bytes: usize::try_from(self.max_bytes).unwrap_or(usize::MAX),
+            at_most_once,
+        })
+    }
+}
+
+/// Sets struct_size and the defaults.
+///
+/// struct_size is sizeof(edgelog_take_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
+/// Threads: any, on different structures. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_take_options_init(
+    options: *mut edgelog_take_options,
+    struct_size: u32,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    plainly(|| unsafe { tagged::initialise(options, struct_size) })
+}
+
+/// edgelog_claim_options.flags: it does not count as a delivery.
+pub const EDGELOG_CLAIM_UNCOUNTED: u32 = 1;
+
+/// Which pending records a consumer takes over, and how.
+///
+/// Threads: one at a time. Copied by the call that it is passed to. Freed by the caller, whose
+/// memory it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct edgelog_claim_options {
+    /// sizeof(edgelog_claim_options)
+    pub struct_size: u32,
+    /// EDGELOG_CLAIM_UNCOUNTED or 0
+    pub flags: u32,
+    /// Only what was delivered so long ago.
+    pub min_idle_ms: u64,
+    /// Only what was delivered so often.
+    pub min_deliveries: u32,
+    /// 0
+    pub reserved: u32,
+    /// At most so many bytes of keys and values, but at least one record. 0: no limit.
+    pub max_bytes: u64,
+}
+
+// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
+unsafe impl Tagged for edgelog_claim_options {
+    const FIRST_BYTES: usize = 32;
+    const DEFAULT: Self = edgelog_claim_options {
+        struct_size: 32,
+        flags: 0,
+        min_idle_ms: 0,
+        min_deliveries: 0,
+        reserved: 0,
+        max_bytes: 0,
+    };
+}
+
+impl edgelog_claim_options {
+    fn convert(&self) -> Result<core::ClaimOptions, Failure> {
+        if self.flags & !EDGELOG_CLAIM_UNCOUNTED != 0 || self.reserved != 0 {
+            return Err(invalid("a flag of edgelog_claim_options is unknown"));
+        }
+        Ok(core::ClaimOptions {
+            min_idle_ms: self.min_idle_ms,
+            min_deliveries: self.min_deliveries,
+            max: 0,
+            max_bytes: usize::try_from(self.max_bytes).unwrap_or(usize::MAX),
+            uncounted: self.flags & EDGELOG_CLAIM_UNCOUNTED != 0,
+        })
+    }
+}
+
+/// Sets struct_size and the defaults.
+///
+/// struct_size is sizeof(edgelog_claim_options). Errors: EDGELOG_INVALID for a NULL or a wrong
+/// size. Threads: any, on different structures. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_claim_options_init(
+    options: *mut edgelog_claim_options,
+    struct_size: u32,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    plainly(|| unsafe { tagged::initialise(options, struct_size) })
+}
+
+/// What a call delivered, and what it found on the way. What is gone is told once, to whoever finds
+/// it first.
+///
+/// Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is. The caller
+/// sets struct_size; see EDGELOG_DELIVERY_INIT.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct edgelog_delivery {
+    /// sizeof(edgelog_delivery)
+    pub struct_size: u32,
+    /// Records that the call gave: *count.
+    pub records: u32,
+    /// Those of them that were delivered before.
+    pub redelivered: u32,
+    /// 0
+    pub reserved: u32,
+    /// Pending records that the topic had removed.
+    pub expired: u64,
+    /// Records that the topic had removed before anybody got them.
+    pub skipped: u64,
+    /// Records that were delivered too often.
+    pub given_up: u64,
+}
+
+// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
+unsafe impl Tagged for edgelog_delivery {
+    const FIRST_BYTES: usize = 40;
+    const DEFAULT: Self = edgelog_delivery {
+        struct_size: 40,
+        records: 0,
+        redelivered: 0,
+        reserved: 0,
+        expired: 0,
+        skipped: 0,
+        given_up: 0,
+    };
+}
+
+/// A consumer of a group.
+///
+/// Threads: one at a time for what reads: edgelog_consumer_read, edgelog_consumer_claim,
+/// edgelog_consumer_claim_from, edgelog_consumer_claim_idle and edgelog_consumer_close, which else
+/// answer EDGELOG_MISUSE; any for all else, also while one of these is under way. May outlive its
+/// group's handle, and goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by
+/// edgelog_consumer_close, with everything that it has shown.
+pub struct edgelog_consumer {
+    shell: Shell<Joined>,
+}
+
+pub(crate) struct Joined {
+    member: core::Member,
+    control: core::ReaderControl,
+    taking: Solo<Taking>,
+}
+
+impl Handle for edgelog_consumer {
+    type Value = Joined;
+    type Beside = ();
+    const LIVE: u32 = 0x636f_6e0f;
+    const SHELL_AT: usize = offset_of!(edgelog_consumer, shell);
+    fn shell(&self) -> &Shell<Joined> {
+        &self.shell
+    }
+}
+
+/// Joins a group as a consumer of that name.
+///
+/// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. Errors: EDGELOG_TOO_LARGE for one more
+/// than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
+/// EDGELOG_IO. Threads: any. The consumer lives until edgelog_consumer_close. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_open(
+    group: *const edgelog_group,
+    name: *const c_char,
+    name_bytes: u32,
+    consumer: *mut *mut edgelog_consumer,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let open = handle::enter(group)?;
+            let name = input::name(name, name_bytes)?;
+            let place = Place::at(consumer)?;
+            let consumer = open.group.consumer(name)?;
+            let joined = Joined {
+                member: consumer.member(),
+                control: consumer.control(),
+                taking: Solo::new(Taking {
+                    consumer,
+                    headers: Vec::new(),
+                    found: core::Delivery::default(),
+                }),
+            };
+            place.put(handle::make(joined, (), |shell| edgelog_consumer { shell }));
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Closes a consumer's handle. What it has shown is gone; the consumer stays in its group, and what
+/// it has pending stays its own until it is due.
+///
+/// NULL is fine. Errors: EDGELOG_CLOSED the second time; EDGELOG_MISUSE while another thread reads,
+/// and the consumer stays open: cancel it first. Threads: one. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_close(
+    consumer: *mut edgelog_consumer,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            if !consumer.is_null() {
+                handle::enter(consumer.cast_const())?.taking.empty()?;
+                handle::close(consumer, |_| Ok(()))?;
+            }
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Reads the next records for this consumer into the caller's array, and waits up to timeout_ms for
+/// the first. A delivery is noted before the records are given out.
+///
+/// options may be NULL: what is due, then what is new. records has room for capacity of them, each
+/// record_size bytes, which is sizeof(edgelog_record); the array needs no preparation. Answers
+/// EDGELOG_OK with at least one record and how many in *count; or, with *count as it was,
+/// EDGELOG_END if timeout_ms is 0 or take is EDGELOG_TAKE_OWN, EDGELOG_TIMEOUT, or EDGELOG_WOKEN.
+/// The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
+/// Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
+/// EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads: one. Keys, values
+/// and headers live until the next read or claim of the consumer. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_read(
+    consumer: *mut edgelog_consumer,
+    options: *const edgelog_take_options,
+    records: *mut edgelog_record,
+    record_size: u32,
+    capacity: u32,
+    timeout_ms: u32,
+    count: *mut u32,
+    delivery: *mut edgelog_delivery,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer.cast_const())?;
+            let mut taking = joined.taking.seize()?;
+            let options = options::or_default(options)?.convert()?;
+            let room = Room::new(records, record_size, capacity, count, delivery)?;
+            let (status, filled) = taking.read(&room.array, &options, timeout_ms)?;
+            room.give(&mut taking, status, filled)
+        })
+    }
+}
+
+/// Takes over pending records by their positions, of whoever has them, and reads them.
+///
+/// options may be NULL. Arguments and answers as for edgelog_consumer_read with timeout_ms 0:
+/// EDGELOG_END if there is none of them. Errors: as there, and EDGELOG_TOO_LARGE for more than
+/// EDGELOG_POSITIONS_MAX positions. Threads: one. Keys, values and headers live until the next read
+/// or claim of the consumer. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_claim(
+    consumer: *mut edgelog_consumer,
+    positions: *const edgelog_position,
+    position_count: u32,
+    options: *const edgelog_claim_options,
+    records: *mut edgelog_record,
+    record_size: u32,
+    capacity: u32,
+    count: *mut u32,
+    delivery: *mut edgelog_delivery,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer.cast_const())?;
+            let positions = positions::take(positions, position_count)?;
+            let room = Room::new(records, record_size, capacity, count, delivery)?;
+            joined.claim(core::Claim::Positions(&positions), options, room)
+        })
+    }
+}
+
+/// Takes over what another consumer has pending, the longest idle first, and reads it.
+///
+/// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED; a consumer that is not there has nothing
+/// pending. Else as edgelog_consumer_claim. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_claim_from(
+    consumer: *mut edgelog_consumer,
+    name: *const c_char,
+    name_bytes: u32,
+    options: *const edgelog_claim_options,
+    records: *mut edgelog_record,
+    record_size: u32,
+    capacity: u32,
+    count: *mut u32,
+    delivery: *mut edgelog_delivery,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer.cast_const())?;
+            let name = input::name(name, name_bytes)?;
+            let room = Room::new(records, record_size, capacity, count, delivery)?;
+            joined.claim(core::Claim::From(name), options, room)
+        })
+    }
+}
+
+/// Takes over what anybody has pending, the longest idle first, and reads it.
+///
+/// Set min_idle_ms: without it, it takes what others are at work on. Else as
+/// edgelog_consumer_claim. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_claim_idle(
+    consumer: *mut edgelog_consumer,
+    options: *const edgelog_claim_options,
+    records: *mut edgelog_record,
+    record_size: u32,
+    capacity: u32,
+    count: *mut u32,
+    delivery: *mut edgelog_delivery,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer.cast_const())?;
+            let room = Room::new(records, record_size, capacity, count, delivery)?;
+            joined.claim(core::Claim::Idle, options, room)
+        })
+    }
+}
+
+/// Acknowledges records that this consumer has: they are done.
+///
+/// Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_ack(
+    consumer: *const edgelog_consumer,
+    positions: *const edgelog_position,
+    count: u32,
+    outcomes: *mut u32,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer)?;
+            positions::settle(positions, count, outcomes, &mut |all| {
+                joined.member.ack(all)
+            })
+        })
+    }
+}
+
+/// Acknowledges all that this consumer has of a partition up to an offset, that one included.
+///
+/// acknowledged gets how many records those were, and may be NULL. Errors: EDGELOG_INVALID also for
+/// a partition that is not there; else as edgelog_group_ack. Threads: any, also while another
+/// reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_ack_up_to(
+    consumer: *const edgelog_consumer,
+    partition: u32,
+    offset: u64,
+    acknowledged: *mut u64,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer)?;
+            let place = Place::optional(acknowledged)?;
+            let done = joined
+                .member
+                .ack_up_to(core::Position { partition, offset })?;
+            if let Some(place) = place {
+                place.put(done);
+            }
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Refuses records that this consumer has: they come again, to whoever reads then, or are given up
+/// if that was max_deliveries.
+///
+/// options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
+/// edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_nack(
+    consumer: *const edgelog_consumer,
+    positions: *const edgelog_position,
+    count: u32,
+    options: *const edgelog_nack_options,
+    outcomes: *mut u32,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer)?;
+            let nack = options::or_default(options)?.convert()?;
+            positions::settle(positions, count, outcomes, &mut |all| {
+                joined.member.nack(all, &nack)
+            })
+        })
+    }
+}
+
+/// Begins ack_timeout_ms anew for records that this consumer has: it is still at work.
+///
+/// Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_extend(
+    consumer: *const edgelog_consumer,
+    positions: *const edgelog_position,
+    count: u32,
+    outcomes: *mut u32,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            let joined = handle::enter(consumer)?;
+            positions::settle(positions, count, outcomes, &mut |all| {
+                joined.member.extend(all)
+            })
+        })
+    }
+}
+
+/// Ends the wait that is under way in edgelog_consumer_read, or else the next one, with
+/// EDGELOG_WOKEN. A read that need not wait leaves it for a later one.
+///
+/// Threads: any, also while another reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_wake(
+    consumer: *const edgelog_consumer,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            handle::enter(consumer)?.control.wake();
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Ends the wait that is under way with EDGELOG_CANCELLED, and for good: all later reads and claims
+/// answer it, too. What was read can still be acknowledged.
+///
+/// Threads: any, also while another reads. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn edgelog_consumer_cancel(
+    consumer: *const edgelog_consumer,
+    error: *mut edgelog_error,
+) -> edgelog_status {
+    // SAFETY: ABI.md, "What a caller promises".
+    unsafe {
+        guard(error, || {
+            handle::enter(consumer)?.control.cancel();
+            Ok(EDGELOG_OK)
+        })
+    }
+}
+
+/// Where the records of a read go, and what is told of them.
+struct Room {
+    array: Array,
+    count: Place<u32>,
+    delivery: *mut edgelog_delivery,
+}
+
+impl Room {
+    /// # Safety
+    /// As for [`Array::new`] and [`Place::at`]; `delivery` is NULL or the caller's, as long as its
+    /// `struct_size` says.
+    unsafe fn new(
+        records: *mut edgelog_record,
+        record_size: u32,
+        capacity: u32,
+        count: *mut u32,
+        delivery: *mut edgelog_delivery,
+    ) -> Result<Room, Failure> {
+        // SAFETY: as this function asks for.
+        unsafe {
+            if !delivery.is_null() {
+                tagged::check(delivery)?;
+            }
+            Ok(Room {
+                count: Place::at(count)?,
+                array: Array::new(records, record_size, capacity)?,
+                delivery,
+            })
+        }
+    }
+
+    fn give(self, taking: &mut Taking, status: edgelog_status, filled: u32) -> Answer {
+        if status == EDGELOG_OK {
+            self.count.put(filled);
+        }
+        let found = std::mem::take(&mut taking.found);
+        if !self.delivery.is_null() {
+            let told = edgelog_delivery {
+                records: filled,
+                redelivered: u32::try_from(found.redelivered).unwrap_or(filled),
+                expired: found.expired,
+                skipped: found.skipped,
+                given_up: found.given_up,
+                ..edgelog_delivery::DEFAULT
+            };
+            // SAFETY: `new` checked it.
+            unsafe { tagged::give(self.delivery, told) };
+        }
+        Ok(status)
+    }
+}
+
+impl Joined {
+    /// One for all claims, because it is no small one.
+    ///
+    /// # Safety
+    /// `options` is NULL or the caller's, as long as its `struct_size` says.
+    #[inline(never)]
+    unsafe fn claim(
+        &self,
+        claim: core::Claim<'_>,
+        options: *const edgelog_claim_options,
+        room: Room,
+    ) -> Answer {
+        let mut taking = self.taking.seize()?;
+        // SAFETY: as this function asks for.
+        let options = unsafe { options::or_default(options)? }.convert()?;
+        let filled = taking.fill(&room.array, |consumer, max, receiver| {
+            consumer.claim(claim, &core::ClaimOptions { max, ..options }, receiver)
+        })?;
+        let status = if filled > 0 { EDGELOG_OK } else { EDGELOG_END };
+        room.give(&mut taking, status, filled)
+    }
+}
+
+/// The side of a consumer that reads.
+struct Taking {
+    consumer: core::Consumer,
+    /// The headers of the records shown last.
+    headers: Vec<edgelog_header>,
+    /// What was found and not told yet: a call that fails leaves it for the next one.
+    found: core::Delivery,
+}
+
+impl Taking {
+    /// Reads, or waits and reads, until there is a record; the count goes with EDGELOG_OK.
+    fn read(
+        &mut self,
+        array: &Array,
+        options: &core::TakeOptions,
+        timeout_ms: u32,
+    ) -> Result<(edgelog_status, u32), Failure> {
+        let mut deadline = None;
+        loop {
+            let filled = self.fill(array, |consumer, max, receiver| {
+                consumer.take(&core::TakeOptions { max, ..*options }, receiver)
+            })?;
+            if filled > 0 {
+                return Ok((EDGELOG_OK, filled));
+            }
+            if timeout_ms == 0 || options.take == core::Take::Own {
+                return Ok((EDGELOG_END, 0));
+            }
+            // Somebody else may be faster after a wait, so what is left counts.
+            let deadline = deadline.get_or_insert_with(|| Deadline::after(timeout_ms));
+            let waited = self.consumer.wait(deadline.left())?;
+            if let Some(status) = wait::ended(waited) {
+                return Ok((status, 0));
+            }
+        }
+    }
+
+    /// Shows what `take` delivers, and adds up what it finds.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        array: &Array,
+        take: impl FnOnce(
+            &mut core::Consumer,
+            usize,
+            &mut Filling<'_>,
+        ) -> Result<core::Delivery, Failure>,
+    ) -> Result<u32, Failure> {
+        let Taking {
+            consumer,
+            headers,
+            found,
+        } = self;
+        array.fill(headers, |max, mut receiver| {
+            let delivery = take(consumer, max, &mut receiver)?;
+            found.redelivered = delivery.redelivered;
+            found.expired = found.expired.saturating_add(delivery.expired);
+            found.skipped = found.skipped.saturating_add(delivery.skipped);
+            found.given_up = found.given_up.saturating_add(delivery.given_up);
+            Ok(delivery.records)
+        })
+    }
+}
