@@ -328,6 +328,42 @@ static void a_wake_before_the_wait_is_not_lost(void) {
   finish(reader);
 }
 
+/* Cuts a few bytes off the end of the topic's only segment. */
+static void cut_the_segment(void) {
+  char *directory = joined(in_here("log"), "t00000001");
+  DIR *files = opendir(directory);
+  CHECK(files != NULL);
+  for (struct dirent *entry; (entry = readdir(files));) {
+    struct stat found;
+    char *path = joined(directory, entry->d_name);
+    if (strstr(entry->d_name, ".seg") && stat(path, &found) == 0)
+      CHECK(truncate(path, found.st_size - 4) == 0);
+    free(path);
+  }
+  closedir(files);
+  free(directory);
+}
+
+static void behind_lost_records_a_wait_is_a_wait(void) {
+  edgelog_record record;
+  uint32_t count = 77;
+  begin_with_ten();
+  finish(NULL);
+  cut_the_segment();
+  the_log = open_log("log");
+  topic = open_topic(the_log, "t", 0);
+  edgelog_reader *reader = open_reader(topic);
+  CHECK(strcmp(rest(reader), "012345678") == 0);
+  STATUS(edgelog_reader_read(reader, &record, sizeof record, 1, 50, &count, NULL),
+         EDGELOG_TIMEOUT);
+  CHECK(count == 77);
+  CHECK(append(topic, "key", "x").offset == 10);
+  OK(edgelog_reader_read(reader, &record, sizeof record, 1, EDGELOG_WAIT_FOREVER, &count,
+                         &failure));
+  CHECK(record.offset == 10);
+  finish(reader);
+}
+
 int main(void) {
   RUN(starts_and_directions);
   RUN(by_key);
@@ -344,5 +380,6 @@ int main(void) {
   RUN(closing_the_log_ends_a_wait);
   RUN(deleting_the_topic_ends_a_wait);
   RUN(a_wake_before_the_wait_is_not_lost);
+  RUN(behind_lost_records_a_wait_is_a_wait);
   return tests_result();
 }

@@ -120,7 +120,7 @@ impl Reader {
         for cursor in &self.cursors {
             let (earliest, end) = self.partition(cursor.partition)?.bounds();
             let more = match self.options.direction {
-                Direction::Forward => end > cursor.offset,
+                Direction::Forward => end > cursor.offset.max(cursor.looked),
                 Direction::Backward => earliest < cursor.offset,
             };
             if more {

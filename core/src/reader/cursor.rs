@@ -76,6 +76,9 @@ pub(super) struct Cursor {
     pub partition: u32,
     /// Forwards: no record before this offset is given. Backwards: none at it or behind it.
     pub offset: u64,
+    /// Forwards: up to here there is nothing that was not given. It is behind `offset` when the
+    /// last offsets have no records: lost to damage, or left out by compaction.
+    pub looked: u64,
     /// Records before this time are passed over until one reaches it.
     pub from_ms: Option<u64>,
     /// The segment that is read, as it was last seen.
@@ -94,6 +97,7 @@ impl Cursor {
         Cursor {
             partition,
             offset: 0,
+            looked: 0,
             from_ms: None,
             view: None,
             position: 0,

@@ -263,17 +263,22 @@ impl Reader {
 
     /// More of the same segment, or the next one; false at the end of what is written.
     fn next_view(&mut self) -> Result<bool> {
-        if self.look()? {
-            return Ok(true);
-        }
         let Some(cursor) = self.cursors.get(self.current) else {
             return Ok(false);
         };
-        let options = self.topic.shared.options();
-        if !self.partition(cursor.partition)?.refresh(&options)? {
-            return Ok(false);
+        let number = cursor.partition;
+        let (_, end) = self.partition(number)?.bounds();
+        if self.look()? {
+            return Ok(true);
         }
-        self.look()
+        let options = self.topic.shared.options();
+        if self.partition(number)?.refresh(&options)? && self.look()? {
+            return Ok(true);
+        }
+        if let Some(cursor) = self.cursors.get_mut(self.current) {
+            cursor.looked = end;
+        }
+        Ok(false)
     }
 
     fn look(&mut self) -> Result<bool> {
