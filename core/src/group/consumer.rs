@@ -2,6 +2,7 @@
 
 use super::change::Change;
 use super::decide::{self, By, Outcome};
+use super::deliver::Take;
 use super::fetch::Fetch;
 use super::handle::{Group, Nack};
 use super::pending::Owner;
@@ -176,6 +177,12 @@ impl Consumer {
     /// Waits until there is something to deliver, at most for `timeout`; `None` waits for ever.
     /// Somebody else may be faster: then there is nothing, and it may wait again.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Wait> {
+        self.wait_for(Take::Due, timeout)
+    }
+
+    /// The same for a consumer that wants only this. What is due does not end a wait for what is
+    /// new.
+    pub fn wait_for(&mut self, take: Take, timeout: Option<Duration>) -> Result<Wait> {
         let deadline = Deadline::after(timeout);
         let group = self.member.group.clone();
         let (context, shared) = (group.log.context(), &group.topic.shared);
@@ -184,7 +191,7 @@ impl Consumer {
             if self.control().take_woken() {
                 return Ok(Wait::Woken);
             }
-            let outlook = self.outlook()?;
+            let outlook = self.outlook(take)?;
             if outlook == Outlook::Now {
                 return Ok(Wait::Data);
             }
@@ -198,7 +205,7 @@ impl Consumer {
             // What is due sooner than was known ends the wait, for another look.
             let ready = || {
                 let is_over = self.control().is_called() || self.check().is_err();
-                Ok(is_over || self.outlook()?.is_before(outlook))
+                Ok(is_over || self.outlook(take)?.is_before(outlook))
             };
             if context.others_write() {
                 let watch = || context.sys.watch(&shared.dir).ok();
@@ -210,11 +217,14 @@ impl Consumer {
     }
 
     /// When there will be something to deliver, as far as is known.
-    fn outlook(&self) -> Result<Outlook> {
+    fn outlook(&self, take: Take) -> Result<Outlook> {
         let (inner, topic) = (&self.member.group.inner, &self.member.group.topic);
         let held = inner.look()?;
         let policy = inner.policy();
-        let due_ms = decide::next_due(&held.state, &policy);
+        let due_ms = match take {
+            Take::New => None,
+            Take::Due | Take::Own => decide::next_due(&held.state, &policy),
+        };
         let left_ms = due_ms.map(|ms| ms.saturating_sub(inner.now(&held.state).ms));
         if left_ms == Some(0) {
             return Ok(Outlook::Now);
@@ -222,14 +232,24 @@ impl Consumer {
         let options = topic.shared.options();
         for partition in &topic.partitions {
             let cursor = held.state.cursor(partition.number);
-            if partition.bounds().1 > cursor {
+            let seen = self.looked(partition.number, cursor);
+            if partition.bounds().1 > seen {
                 return Ok(Outlook::Now);
             }
-            if partition.refresh(&options)? && partition.bounds().1 > cursor {
+            if partition.refresh(&options)? && partition.bounds().1 > seen {
                 return Ok(Outlook::Now);
             }
         }
         Ok(left_ms.map_or(Outlook::Unknown, Outlook::In))
+    }
+
+    /// Up to where a partition has nothing new: the cursor, or behind it where there are no records
+    /// from there on.
+    fn looked(&self, partition: u32, cursor: u64) -> u64 {
+        match self.places.get(partition as usize) {
+            Some(place) if *place == Some(cursor) => self.reader.looked(partition).max(cursor),
+            _ => cursor,
+        }
     }
 }
 
