@@ -18,7 +18,7 @@ use crate::input::{self, Place};
 use crate::options;
 use crate::positions;
 use crate::record::{edgelog_header, edgelog_position, edgelog_record};
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK, EDGELOG_TIMEOUT};
 use crate::tagged::{self, Tagged};
 use crate::wait::{self, Deadline};
 
@@ -637,24 +637,33 @@ impl Taking {
         options: &core::TakeOptions,
         timeout_ms: u32,
     ) -> Result<(edgelog_status, u32), Failure> {
-        let mut deadline = None;
-        loop {
-            let filled = self.fill(array, |consumer, max, receiver| {
-                consumer.take(&core::TakeOptions { max, ..*options }, receiver)
-            })?;
-            if filled > 0 {
-                return Ok((EDGELOG_OK, filled));
-            }
-            if timeout_ms == 0 || options.take == core::Take::Own {
-                return Ok((EDGELOG_END, 0));
-            }
+        let mut filled = self.take(array, options)?;
+        if filled > 0 {
+            return Ok((EDGELOG_OK, filled));
+        }
+        if timeout_ms == 0 || options.take == core::Take::Own {
+            return Ok((EDGELOG_END, 0));
+        }
+        let deadline = Deadline::after(timeout_ms);
+        while filled == 0 {
             // Somebody else may be faster after a wait, so what is left counts.
-            let deadline = deadline.get_or_insert_with(|| Deadline::after(timeout_ms));
-            let waited = self.consumer.wait(deadline.left())?;
+            let left = deadline.left();
+            let waited = self.consumer.wait_for(options.take, left)?;
             if let Some(status) = wait::ended(waited) {
                 return Ok((status, 0));
             }
+            filled = self.take(array, options)?;
+            if filled == 0 && left.is_some_and(|left| left.is_zero()) {
+                return Ok((EDGELOG_TIMEOUT, 0));
+            }
         }
+        Ok((EDGELOG_OK, filled))
+    }
+
+    fn take(&mut self, array: &Array, options: &core::TakeOptions) -> Result<u32, Failure> {
+        self.fill(array, |consumer, max, receiver| {
+            consumer.take(&core::TakeOptions { max, ..*options }, receiver)
+        })
     }
 
     /// Shows what `take` delivers, and adds up what it finds.
