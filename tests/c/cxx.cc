@@ -30,6 +30,17 @@ static void append_and_read(const std::string &path) {
   edgelog_log *log = nullptr;
   edgelog_topic *topic = nullptr;
   edgelog_reader *reader = nullptr;
+  edgelog_group_options group_options = EDGELOG_GROUP_OPTIONS_INIT;
+  edgelog_take_options take = EDGELOG_TAKE_OPTIONS_INIT;
+  edgelog_claim_options claim = EDGELOG_CLAIM_OPTIONS_INIT;
+  edgelog_nack_options nack = EDGELOG_NACK_OPTIONS_INIT;
+  edgelog_delivery delivery = EDGELOG_DELIVERY_INIT;
+  edgelog_pending_filter filter = EDGELOG_PENDING_FILTER_INIT;
+  edgelog_pending_record pending = EDGELOG_PENDING_RECORD_INIT;
+  edgelog_consumer_stats consumer_stats = EDGELOG_CONSUMER_STATS_INIT;
+  edgelog_group_stats group_stats = EDGELOG_GROUP_STATS_INIT;
+  edgelog_group *group = nullptr;
+  edgelog_consumer *consumer = nullptr;
   const std::string value = "from C++";
 
   record.flags = EDGELOG_RECORD_HAS_VALUE;
@@ -50,6 +61,22 @@ static void append_and_read(const std::string &path) {
   const char *data = static_cast<const char *>(found[0].value.data.p);
   CHECK(std::string(data, found[0].value.size) == value);
   CHECK(edgelog_reader_close(reader, &error) == EDGELOG_OK);
+  CHECK(edgelog_group_open(topic, "g", 1, &group_options, nullptr, &group, &error) == EDGELOG_OK);
+  CHECK(edgelog_consumer_open(group, "c", 1, &consumer, &error) == EDGELOG_OK);
+  CHECK(edgelog_consumer_read(consumer, &take, found, sizeof found[0], 2, 0, &count, &delivery,
+                              &error) == EDGELOG_OK);
+  const edgelog_position position = {found[0].partition, 0, found[0].offset};
+  CHECK(delivery.records == 1 && found[0].deliveries == 1);
+  CHECK(edgelog_consumer_nack(consumer, &position, 1, &nack, nullptr, &error) == EDGELOG_OK);
+  CHECK(edgelog_consumer_claim_idle(consumer, &claim, found, sizeof found[0], 2, &count, &delivery,
+                                    &error) == EDGELOG_OK);
+  CHECK(edgelog_consumer_ack(consumer, &position, 1, nullptr, &error) == EDGELOG_OK);
+  CHECK(edgelog_group_stats_get(group, &group_stats, &error) == EDGELOG_OK);
+  CHECK(group_stats.acknowledged == 1 && filter.flags == 0);
+  CHECK(pending.struct_size == sizeof pending);
+  CHECK(consumer_stats.struct_size == sizeof consumer_stats);
+  CHECK(edgelog_consumer_close(consumer, &error) == EDGELOG_OK);
+  CHECK(edgelog_group_close(group, &error) == EDGELOG_OK);
   CHECK(edgelog_topic_close(topic, &error) == EDGELOG_OK);
   CHECK(edgelog_close(log, &error) == EDGELOG_OK);
 }

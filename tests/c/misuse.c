@@ -9,6 +9,10 @@ static edgelog_reader *reader;
 static edgelog_report *report;
 static edgelog_names *names;
 static edgelog_compaction *compaction;
+static edgelog_group *group;
+static edgelog_consumer *consumer;
+static edgelog_pending *pending;
+static edgelog_consumers *consumers;
 
 static void begin(void) {
   the_log = open_log("log");
@@ -18,9 +22,17 @@ static void begin(void) {
   OK(edgelog_log_recovery(the_log, &report, &failure));
   OK(edgelog_log_topics(the_log, &names, &failure));
   OK(edgelog_compaction_begin(topic, 0, &compaction, &failure));
+  OK(edgelog_group_open(topic, "g", 1, NULL, NULL, &group, &failure));
+  OK(edgelog_consumer_open(group, "c", 1, &consumer, &failure));
+  OK(edgelog_group_pending(group, NULL, 1, &pending, &failure));
+  OK(edgelog_group_consumers(group, &consumers, &failure));
 }
 
 static void finish(void) {
+  OK(edgelog_consumers_close(consumers, &failure));
+  OK(edgelog_pending_close(pending, &failure));
+  OK(edgelog_consumer_close(consumer, &failure));
+  OK(edgelog_group_close(group, &failure));
   OK(edgelog_compaction_close(compaction, &failure));
   OK(edgelog_names_close(names, &failure));
   OK(edgelog_report_close(report, &failure));
@@ -44,6 +56,16 @@ static edgelog_report *no_report;
 static edgelog_names *no_names;
 static edgelog_compaction *no_compaction;
 static edgelog_compaction_report done = EDGELOG_COMPACTION_REPORT_INIT;
+static edgelog_group *no_group;
+static edgelog_consumer *no_consumer;
+static edgelog_pending *no_pending;
+static edgelog_consumers *no_consumers;
+static edgelog_group_options group_options = EDGELOG_GROUP_OPTIONS_INIT;
+static edgelog_group_stats group_stats = EDGELOG_GROUP_STATS_INIT;
+static edgelog_delivery delivery = EDGELOG_DELIVERY_INIT;
+static edgelog_pending_record pending_record = EDGELOG_PENDING_RECORD_INIT;
+static edgelog_consumer_stats consumer_stats = EDGELOG_CONSUMER_STATS_INIT;
+static uint32_t outcome = 77;
 static uint32_t count = 77;
 static uint64_t number = 77, second = 77;
 static const uint32_t size = sizeof(edgelog_record);
@@ -78,6 +100,10 @@ static void all_on_topic(edgelog_topic *t, edgelog_status wanted) {
   STATUS(edgelog_reader_open(t, NULL, &no_reader, NULL), wanted);
   STATUS(edgelog_topic_compact(t, &done, NULL), wanted);
   STATUS(edgelog_compaction_begin(t, 0, &no_compaction, NULL), wanted);
+  STATUS(edgelog_group_open(t, "g", 1, NULL, &outcome, &no_group, NULL), wanted);
+  STATUS(edgelog_group_delete(t, "g", 1, NULL), wanted);
+  STATUS(edgelog_topic_groups(t, &no_names, NULL), wanted);
+  CHECK(no_group == NULL && no_names == NULL && outcome == 77);
   CHECK(no_compaction == NULL && done.passes == 0);
   CHECK(position.offset == 77 && topic_options.buffer_bytes == 0 && topic_stats.records == 0);
   CHECK(partition_stats.records == 0 && no_reader == NULL);
@@ -112,6 +138,55 @@ static void all_on_compaction(edgelog_compaction *c, edgelog_status wanted) {
   CHECK(count == 77 && number == 77 && done.passes == 0);
 }
 
+static void all_on_group(edgelog_group *g, edgelog_status wanted) {
+  position.offset = 0;
+  STATUS(edgelog_group_configure(g, &group_options, NULL), wanted);
+  STATUS(edgelog_group_options_get(g, &group_options, NULL), wanted);
+  STATUS(edgelog_group_seek(g, 0, EDGELOG_START_LATEST, 0, NULL), wanted);
+  STATUS(edgelog_group_position(g, 0, &number, NULL), wanted);
+  STATUS(edgelog_group_stats_get(g, &group_stats, NULL), wanted);
+  STATUS(edgelog_group_ack(g, &position, 1, &outcome, NULL), wanted);
+  STATUS(edgelog_group_nack(g, &position, 1, NULL, &outcome, NULL), wanted);
+  STATUS(edgelog_group_remove_consumer(g, "c", 1, 0, &number, NULL), wanted);
+  STATUS(edgelog_group_pending(g, NULL, 1, &no_pending, NULL), wanted);
+  STATUS(edgelog_group_consumers(g, &no_consumers, NULL), wanted);
+  STATUS(edgelog_consumer_open(g, "d", 1, &no_consumer, NULL), wanted);
+  CHECK(group_options.ack_timeout_ms == 0 && group_stats.bytes == 0 && number == 77);
+  CHECK(outcome == 77 && no_pending == NULL && no_consumers == NULL && no_consumer == NULL);
+}
+
+static void all_on_consumer_that_read(edgelog_consumer *c, edgelog_status wanted) {
+  count = 77;
+  STATUS(edgelog_consumer_read(c, NULL, &record, size, 1, 0, &count, &delivery, NULL), wanted);
+  STATUS(edgelog_consumer_claim(c, &position, 1, NULL, &record, size, 1, &count, &delivery, NULL),
+         wanted);
+  STATUS(edgelog_consumer_claim_from(c, "d", 1, NULL, &record, size, 1, &count, &delivery, NULL),
+         wanted);
+  STATUS(edgelog_consumer_claim_idle(c, NULL, &record, size, 1, &count, &delivery, NULL), wanted);
+  CHECK(count == 77 && delivery.records == 0);
+}
+
+static void all_on_consumer(edgelog_consumer *c, edgelog_status wanted) {
+  all_on_consumer_that_read(c, wanted);
+  STATUS(edgelog_consumer_ack(c, &position, 1, &outcome, NULL), wanted);
+  STATUS(edgelog_consumer_ack_up_to(c, 0, 0, &number, NULL), wanted);
+  STATUS(edgelog_consumer_nack(c, &position, 1, NULL, &outcome, NULL), wanted);
+  STATUS(edgelog_consumer_extend(c, &position, 1, &outcome, NULL), wanted);
+  STATUS(edgelog_consumer_wake(c, NULL), wanted);
+  STATUS(edgelog_consumer_cancel(c, NULL), wanted);
+  CHECK(outcome == 77 && number == 77);
+}
+
+static void all_on_lists_of_a_group(edgelog_pending *p, edgelog_consumers *c,
+                                    edgelog_status wanted) {
+  count = 77;
+  STATUS(edgelog_pending_count(p, &count, NULL), wanted);
+  STATUS(edgelog_pending_get(p, 0, &pending_record, NULL), wanted);
+  STATUS(edgelog_consumers_count(c, &count, NULL), wanted);
+  STATUS(edgelog_consumers_get(c, 0, &consumer_stats, NULL), wanted);
+  CHECK(count == 77 && pending_record.deliveries == 0 && consumer_stats.name.size == 0);
+}
+
 static void all_on_lists(edgelog_report *r, edgelog_names *n, edgelog_status wanted) {
   count = 77;
   STATUS(edgelog_report_count(r, &count, &number, NULL), wanted);
@@ -127,6 +202,9 @@ static void null_handles_are_invalid(void) {
   all_on_reader(NULL, EDGELOG_INVALID);
   all_on_compaction(NULL, EDGELOG_INVALID);
   all_on_lists(NULL, NULL, EDGELOG_INVALID);
+  all_on_group(NULL, EDGELOG_INVALID);
+  all_on_consumer(NULL, EDGELOG_INVALID);
+  all_on_lists_of_a_group(NULL, NULL, EDGELOG_INVALID);
 }
 
 static void closed_handles_answer_closed(void) {
@@ -137,6 +215,13 @@ static void closed_handles_answer_closed(void) {
   all_on_reader(reader, EDGELOG_CLOSED);
   all_on_compaction(compaction, EDGELOG_CLOSED);
   all_on_lists(report, names, EDGELOG_CLOSED);
+  all_on_group(group, EDGELOG_CLOSED);
+  all_on_consumer(consumer, EDGELOG_CLOSED);
+  all_on_lists_of_a_group(pending, consumers, EDGELOG_CLOSED);
+  STATUS(edgelog_consumers_close(consumers, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_pending_close(pending, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_consumer_close(consumer, NULL), EDGELOG_CLOSED);
+  STATUS(edgelog_group_close(group, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_compaction_close(compaction, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_close(the_log, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_topic_close(topic, NULL), EDGELOG_CLOSED);
@@ -147,8 +232,23 @@ static void closed_handles_answer_closed(void) {
 
 static void handles_of_another_kind_are_misuse(void) {
   begin();
-  void *const all[] = {the_log, topic, reader, report, names, compaction};
-  for (int i = 0; i < 6; i++) {
+  void *const all[] = {the_log, topic,    reader,  report,  names,
+                       compaction, group, consumer, pending, consumers};
+  for (int i = 0; i < 10; i++) {
+    if (i != 6) {
+      all_on_group((edgelog_group *)all[i], EDGELOG_MISUSE);
+      STATUS(edgelog_group_close((edgelog_group *)all[i], NULL), EDGELOG_MISUSE);
+    }
+    if (i != 7) {
+      all_on_consumer((edgelog_consumer *)all[i], EDGELOG_MISUSE);
+      STATUS(edgelog_consumer_close((edgelog_consumer *)all[i], NULL), EDGELOG_MISUSE);
+    }
+    if (i < 8) {
+      all_on_lists_of_a_group((edgelog_pending *)all[i], (edgelog_consumers *)all[i],
+                              EDGELOG_MISUSE);
+      STATUS(edgelog_pending_close((edgelog_pending *)all[i], NULL), EDGELOG_MISUSE);
+      STATUS(edgelog_consumers_close((edgelog_consumers *)all[i], NULL), EDGELOG_MISUSE);
+    }
     if (i != 0) all_on_log((edgelog_log *)all[i], EDGELOG_MISUSE);
     if (i != 1) all_on_topic((edgelog_topic *)all[i], EDGELOG_MISUSE);
     if (i != 2) all_on_reader((edgelog_reader *)all[i], EDGELOG_MISUSE);
@@ -206,6 +306,40 @@ static void null_pointers_are_invalid(void) {
   STATUS(edgelog_compaction_read(compaction, NULL, size, 1, &count, NULL), EDGELOG_INVALID);
   STATUS(edgelog_compaction_read(compaction, &record, size, 1, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_compaction_keep_from(compaction, NULL, 3, 0, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_open(topic, NULL, 1, NULL, NULL, &no_group, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_open(topic, "u", 1, NULL, &outcome, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_delete(topic, NULL, 1, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_topic_groups(topic, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_configure(group, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_options_get(group, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_position(group, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_stats_get(group, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_ack(group, NULL, 1, &outcome, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_nack(group, NULL, 1, NULL, &outcome, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_remove_consumer(group, NULL, 1, 0, &number, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_pending(group, NULL, 1, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_consumers(group, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_pending_count(pending, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_pending_get(pending, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumers_count(consumers, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumers_get(consumers, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_open(group, NULL, 1, &no_consumer, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_open(group, "d", 1, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_read(consumer, NULL, NULL, size, 1, 0, &count, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_read(consumer, NULL, &record, size, 1, 0, NULL, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_claim(consumer, NULL, 1, NULL, &record, size, 1, &count, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_claim_from(consumer, NULL, 1, NULL, &record, size, 1, &count, NULL,
+                                     NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_claim_idle(consumer, NULL, &record, size, 1, NULL, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_ack(consumer, NULL, 1, &outcome, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_nack(consumer, NULL, 1, NULL, &outcome, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_extend(consumer, NULL, 1, &outcome, NULL), EDGELOG_INVALID);
+  CHECK(no_group == NULL && no_consumer == NULL && outcome == 77);
   STATUS(edgelog_status_at(0, NULL), EDGELOG_INVALID);
   STATUS(edgelog_key(1, 1, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_partition_of(NULL, 1, 1, &count, NULL), EDGELOG_INVALID);
@@ -215,8 +349,20 @@ static void null_pointers_are_invalid(void) {
   STATUS(edgelog_options_init(NULL, sizeof(edgelog_options)), EDGELOG_INVALID);
   STATUS(edgelog_topic_options_init(NULL, sizeof topic_options), EDGELOG_INVALID);
   STATUS(edgelog_reader_options_init(NULL, sizeof(edgelog_reader_options)), EDGELOG_INVALID);
+  STATUS(edgelog_group_options_init(NULL, sizeof group_options), EDGELOG_INVALID);
+  STATUS(edgelog_nack_options_init(NULL, sizeof(edgelog_nack_options)), EDGELOG_INVALID);
+  STATUS(edgelog_take_options_init(NULL, sizeof(edgelog_take_options)), EDGELOG_INVALID);
+  STATUS(edgelog_claim_options_init(NULL, sizeof(edgelog_claim_options)), EDGELOG_INVALID);
+  STATUS(edgelog_pending_filter_init(NULL, sizeof(edgelog_pending_filter)), EDGELOG_INVALID);
   CHECK(number == 77 && second == 77 && no_topic == NULL);
   /* What may be NULL. */
+  OK(edgelog_group_ack(group, NULL, 0, NULL, &failure));
+  OK(edgelog_consumer_nack(consumer, NULL, 0, NULL, NULL, &failure));
+  OK(edgelog_consumer_ack_up_to(consumer, 0, 0, NULL, &failure));
+  OK(edgelog_group_close(NULL, &failure));
+  OK(edgelog_consumer_close(NULL, &failure));
+  OK(edgelog_pending_close(NULL, &failure));
+  OK(edgelog_consumers_close(NULL, &failure));
   OK(edgelog_topic_compact(topic, NULL, &failure));
   OK(edgelog_compaction_keep_from(compaction, NULL, 0, 0, &failure));
   OK(edgelog_compaction_commit(compaction, NULL, &failure));
@@ -245,6 +391,12 @@ static void pointers_that_are_not_aligned_are_invalid(void) {
          EDGELOG_INVALID);
   STATUS(edgelog_reader_position(reader, 0, (uint64_t *)(void *)odd, NULL), EDGELOG_INVALID);
   STATUS(edgelog_status_at(0, (edgelog_status *)(void *)odd), EDGELOG_INVALID);
+  STATUS(edgelog_group_ack(group, (edgelog_position *)(void *)odd, 1, NULL, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_group_ack(group, &position, 1, (uint32_t *)(void *)odd, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_read(consumer, NULL, &record, size, 1, 0, &count,
+                               (edgelog_delivery *)(void *)odd, NULL),
+         EDGELOG_INVALID);
   for (int i = 0; i < 80; i++) CHECK(room[i] == 0);
   finish();
 }
@@ -286,7 +438,41 @@ static void wrong_sizes_are_invalid(void) {
     STATUS(edgelog_topic_compact(topic, &done, NULL), EDGELOG_INVALID);
     STATUS(edgelog_compaction_commit(compaction, &done, NULL), EDGELOG_INVALID);
     STATUS(edgelog_compaction_read(compaction, &one, wrong[i], 1, &count, NULL), EDGELOG_INVALID);
+    edgelog_group_options options_g = EDGELOG_GROUP_OPTIONS_INIT;
+    edgelog_nack_options nack = EDGELOG_NACK_OPTIONS_INIT;
+    edgelog_take_options take = EDGELOG_TAKE_OPTIONS_INIT;
+    edgelog_claim_options claim = EDGELOG_CLAIM_OPTIONS_INIT;
+    edgelog_pending_filter filter = EDGELOG_PENDING_FILTER_INIT;
+    options_g.struct_size = nack.struct_size = take.struct_size = claim.struct_size =
+        filter.struct_size = wrong[i];
+    STATUS(edgelog_group_options_init(&options_g, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_nack_options_init(&nack, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_take_options_init(&take, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_claim_options_init(&claim, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_pending_filter_init(&filter, wrong[i]), EDGELOG_INVALID);
+    STATUS(edgelog_group_open(topic, "u", 1, &options_g, NULL, &no_group, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_group_configure(group, &options_g, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_group_options_get(group, &options_g, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_group_pending(group, &filter, 1, &no_pending, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_group_nack(group, &position, 1, &nack, NULL, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_consumer_nack(consumer, &position, 1, &nack, NULL, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_consumer_read(consumer, &take, &record, size, 1, 0, &count, NULL, NULL),
+           EDGELOG_INVALID);
+    STATUS(edgelog_consumer_read(consumer, NULL, &record, wrong[i], 1, 0, &count, NULL, NULL),
+           EDGELOG_INVALID);
+    STATUS(edgelog_consumer_claim_idle(consumer, &claim, &record, size, 1, &count, NULL, NULL),
+           EDGELOG_INVALID);
+    group_stats.struct_size = pending_record.struct_size = wrong[i];
+    consumer_stats.struct_size = delivery.struct_size = wrong[i];
+    STATUS(edgelog_group_stats_get(group, &group_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_pending_get(pending, 0, &pending_record, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_consumers_get(consumers, 0, &consumer_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_consumer_read(consumer, NULL, &record, size, 1, 0, &count, &delivery, NULL),
+           EDGELOG_INVALID);
+    CHECK(no_group == NULL && no_pending == NULL);
     /* An error that cannot be filled stops every call, also a close. */
+    STATUS(edgelog_group_close(group, &error), EDGELOG_INVALID);
+    STATUS(edgelog_consumer_close(consumer, &error), EDGELOG_INVALID);
     STATUS(edgelog_log_flush(the_log, &error), EDGELOG_INVALID);
     STATUS(edgelog_close(the_log, &error), EDGELOG_INVALID);
     STATUS(edgelog_reader_wake(reader, &error), EDGELOG_INVALID);
@@ -296,6 +482,10 @@ static void wrong_sizes_are_invalid(void) {
   partition_stats.struct_size = sizeof partition_stats;
   damage.struct_size = sizeof damage;
   done.struct_size = sizeof done;
+  group_stats.struct_size = sizeof group_stats;
+  pending_record.struct_size = sizeof pending_record;
+  consumer_stats.struct_size = sizeof consumer_stats;
+  delivery.struct_size = sizeof delivery;
   /* A commit that was refused ended nothing. */
   OK(edgelog_compaction_drop(compaction, 0, &failure));
   STATUS(edgelog_reader_read(reader, &record, size + 4, 1, 0, &count, NULL), EDGELOG_INVALID);
@@ -307,13 +497,14 @@ static void wrong_sizes_are_invalid(void) {
 
 static void unknown_flags_and_reserved_fields_are_invalid(void) {
   begin();
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 6; i++) {
     edgelog_record one = record_of("key", "value");
     if (i == 0) one.flags |= 32;
     if (i == 1) one.flags |= 1u << 31;
     if (i == 2) one.key.reserved = 1;
     if (i == 3) one.value.reserved = UINT32_MAX;
     if (i == 4) one.header_count = UINT32_MAX;
+    if (i == 5) one.reserved = 1;
     STATUS(edgelog_topic_append(topic, &one, 0, NULL, NULL), EDGELOG_INVALID);
     STATUS(edgelog_topic_append_batch(topic, &one, 1, 0, NULL, NULL), EDGELOG_INVALID);
   }
@@ -360,6 +551,8 @@ static void bad_utf8_is_invalid_in_names_and_fine_in_paths(void) {
   edgelog_log *log = NULL;
   STATUS(edgelog_topic_open(the_log, "a\xff", 2, NULL, &no_topic, NULL), EDGELOG_INVALID);
   STATUS(edgelog_topic_delete(the_log, "a\xff", EDGELOG_ZERO_TERMINATED, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_open(topic, "a\xff", 2, NULL, NULL, &no_group, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_open(group, "a\xff", 2, &no_consumer, NULL), EDGELOG_INVALID);
   OK(edgelog_open(in_here("caf\xe9"), NULL, &log, &failure));
   OK(edgelog_close(log, &failure));
   char *path = (char *)malloc(5000);
@@ -415,6 +608,13 @@ static void in_child(void) {
   all_on_reader(reader, EDGELOG_FORKED);
   all_on_compaction(compaction, EDGELOG_FORKED);
   all_on_lists(report, names, EDGELOG_FORKED);
+  all_on_group(group, EDGELOG_FORKED);
+  all_on_consumer(consumer, EDGELOG_FORKED);
+  all_on_lists_of_a_group(pending, consumers, EDGELOG_FORKED);
+  STATUS(edgelog_consumers_close(consumers, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_pending_close(pending, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_consumer_close(consumer, NULL), EDGELOG_FORKED);
+  STATUS(edgelog_group_close(group, NULL), EDGELOG_FORKED);
   STATUS(edgelog_compaction_close(compaction, NULL), EDGELOG_FORKED);
   STATUS(edgelog_names_close(names, NULL), EDGELOG_FORKED);
   STATUS(edgelog_report_close(report, NULL), EDGELOG_FORKED);

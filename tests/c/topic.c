@@ -123,7 +123,7 @@ static void a_batch_is_appended_whole_or_not_at_all(void) {
     uint32_t count = 3;
     if (i == 0) records[2].flags = 32;
     if (i == 1) records[2].value.reserved = 1;
-    if (i == 2) records[2].struct_size = 80;
+    if (i == 2) records[2].struct_size = 88;
     if (i == 3) records[2].flags = 0, records[2].key.size = records[2].value.size = 0;
     if (i == 4) count = 0;
     if (i == 5) count = EDGELOG_BATCH_RECORDS_MAX + 1;

@@ -96,7 +96,7 @@ impl Fuzz<'_> {
             1 => capacity = 0,
             _ => {}
         }
-        let possible = (72..=4_096).contains(&size) && size.is_multiple_of(8);
+        let possible = (80..=4_096).contains(&size) && size.is_multiple_of(8);
         wrong |= !possible || capacity == 0;
         let mut count = Block::number(rng);
         // A wait must end: for ever only where it may not begin.
