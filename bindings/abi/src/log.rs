@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{call, Error, Result};
 use crate::handle::Handle;
 use crate::stats::{self, LogStats};
-use crate::{raw, record, report, version};
+use crate::{raw, report, text, version};
 use crate::{Create, LogOptions, Report, Status, Topic, TopicOptions};
 
 /// An open log, for many threads. Its topics and readers keep it alive, but closing it ends them
@@ -44,7 +44,7 @@ impl Log {
     pub fn topic(&self, name: &str, create: Create, options: &TopicOptions) -> Result<Topic> {
         let options = options.raw(create)?;
         let entered = self.0.enter()?;
-        let (pointer, size) = name_of(name);
+        let (pointer, size) = text::name_of(name);
         let handle = Handle::open(
             // SAFETY: the name lives for the call and has the size that is told.
             |topic, error| unsafe {
@@ -65,7 +65,7 @@ impl Log {
     /// Deletes a topic and all its records.
     pub fn delete_topic(&self, name: &str) -> Result<()> {
         let entered = self.0.enter()?;
-        let (pointer, size) = name_of(name);
+        let (pointer, size) = text::name_of(name);
         // SAFETY: the name lives for the call and has the size that is told.
         call(|error| unsafe { raw::edgelog_topic_delete(entered.pointer(), pointer, size, error) })
             .map(drop)
@@ -134,10 +134,4 @@ impl Log {
         )?;
         Report::of(&report)
     }
-}
-
-/// A name for the library. The greatest number would mean a name that ends with a zero byte.
-fn name_of(name: &str) -> (*const std::ffi::c_char, u32) {
-    let size = record::size(name.as_bytes()).min(raw::EDGELOG_ZERO_TERMINATED.saturating_sub(1));
-    (name.as_ptr().cast(), size)
 }

@@ -23,6 +23,8 @@ macro_rules! choices {
     };
 }
 
+pub(crate) use choices;
+
 choices! {
     /// Who may use the log at the same time.
     Mode {
@@ -81,6 +83,22 @@ choices! {
         Synced = EDGELOG_DURABILITY_SYNCED,
     }
 }
+impl Durability {
+    pub(crate) fn of(code: u32) -> Result<Durability> {
+        match code {
+            raw::EDGELOG_DURABILITY_DEFAULT => Ok(Durability::Default),
+            raw::EDGELOG_DURABILITY_BUFFERED => Ok(Durability::Buffered),
+            raw::EDGELOG_DURABILITY_WRITTEN => Ok(Durability::Written),
+            raw::EDGELOG_DURABILITY_SYNCED => Ok(Durability::Synced),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+fn unknown() -> Error {
+    Error::new(Status::INTERNAL, "the library gave an unknown option")
+}
+
 choices! {
     /// What to do when a topic has reached its limit.
     WhenFull {
@@ -112,7 +130,7 @@ choices! {
     }
 }
 
-/// Where a reader begins.
+/// Where a reader or a group begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Start {
     /// With the oldest record.
@@ -291,14 +309,6 @@ impl TopicOptions {
     /// # Safety
     /// `raw` was filled by the library, and its topic is open.
     pub(crate) unsafe fn of(raw: &raw::edgelog_topic_options) -> Result<TopicOptions> {
-        let unknown = || Error::new(Status::INTERNAL, "the library gave an unknown option");
-        let durability = match raw.durability {
-            raw::EDGELOG_DURABILITY_DEFAULT => Durability::Default,
-            raw::EDGELOG_DURABILITY_BUFFERED => Durability::Buffered,
-            raw::EDGELOG_DURABILITY_WRITTEN => Durability::Written,
-            raw::EDGELOG_DURABILITY_SYNCED => Durability::Synced,
-            _ => return Err(unknown()),
-        };
         let when_full = match raw.when_full {
             raw::EDGELOG_WHEN_FULL_DROP_OLDEST => WhenFull::DropOldest,
             raw::EDGELOG_WHEN_FULL_REJECT => WhenFull::Reject,
@@ -306,7 +316,7 @@ impl TopicOptions {
         };
         Ok(TopicOptions {
             partitions: raw.partitions,
-            durability,
+            durability: Durability::of(raw.durability)?,
             when_full,
             linger_ms: raw.linger_ms,
             sync_interval_ms: raw.sync_interval_ms,
@@ -360,7 +370,7 @@ impl ReaderOptions<'_> {
 }
 
 /// A structure with the library's defaults in it.
-fn initial<T>(init: unsafe extern "C" fn(*mut T, u32) -> i32) -> Result<T> {
+pub(crate) fn initial<T>(init: unsafe extern "C" fn(*mut T, u32) -> i32) -> Result<T> {
     // SAFETY: the library's option structures are made of integers, and of pointers where zero is
     // NULL.
     let mut options = unsafe { std::mem::zeroed::<T>() };

@@ -31,7 +31,7 @@ pub(crate) unsafe fn fill(
     Ok(status)
 }
 
-/// The answer of [`crate::Reader::read`].
+/// The answer of [`crate::Reader::read`], [`crate::Consumer::read`] and [`crate::Consumer::claim`].
 #[derive(Debug)]
 pub enum Read<'r> {
     /// One record or more.
@@ -44,7 +44,21 @@ pub enum Read<'r> {
     Woken,
 }
 
-/// Records that live in their reader until its next call.
+impl<'r> Read<'r> {
+    /// # Safety
+    /// As for [`Records::new`], if `status` is OK.
+    pub(crate) unsafe fn new(status: Status, raw: &'r [raw::edgelog_record]) -> Read<'r> {
+        match status {
+            // SAFETY: as this function asks for.
+            Status::OK => Read::Records(unsafe { Records::new(raw) }),
+            Status::TIMEOUT => Read::TimedOut,
+            Status::WOKEN => Read::Woken,
+            _ => Read::End,
+        }
+    }
+}
+
+/// Records that live in their reader or consumer until its next call.
 #[derive(Clone, Copy)]
 pub struct Records<'r> {
     raw: &'r [raw::edgelog_record],

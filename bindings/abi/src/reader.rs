@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{call, Result};
 use crate::handle::Handle;
 use crate::read::fill;
-use crate::{raw, record, Read, RecordView, Records, Start, Status, Timeout};
+use crate::{raw, record, Read, RecordView, Start, Status, Timeout};
 
 /// Reads a topic, one thread at a time. It keeps its log alive.
 pub struct Reader {
@@ -59,14 +59,9 @@ impl Reader {
             })
         }?;
         drop(entered);
-        match status {
-            // SAFETY: filled by the library. Their views last until its next call on this reader,
-            // which needs `&mut self`.
-            Status::OK => Ok(Read::Records(unsafe { Records::new(&self.records) })),
-            Status::TIMEOUT => Ok(Read::TimedOut),
-            Status::WOKEN => Ok(Read::Woken),
-            _ => Ok(Read::End),
-        }
+        // SAFETY: filled by the library. Their views last until its next call on this reader, which
+        // needs `&mut self`.
+        Ok(unsafe { Read::new(status, &self.records) })
     }
 
     /// The newest record of a key. Without a value: the key was deleted. None: it never was there.

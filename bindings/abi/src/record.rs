@@ -33,6 +33,14 @@ impl Position {
             offset: raw.offset,
         }
     }
+
+    pub(crate) fn raw(&self) -> raw::edgelog_position {
+        raw::edgelog_position {
+            partition: self.partition,
+            reserved: 0,
+            offset: self.offset,
+        }
+    }
 }
 
 const NOTHING: raw::edgelog_bytes = raw::edgelog_bytes {
@@ -212,7 +220,7 @@ impl Default for Record<'_> {
     }
 }
 
-/// A record that was read. It lives in its reader until the reader's next call.
+/// A record that was read. It lives in its reader or consumer until the next call there.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct RecordView<'r> {
@@ -234,6 +242,14 @@ impl<'r> RecordView<'r> {
 
     fn has(&self, flag: u32) -> bool {
         self.raw.flags & flag != 0
+    }
+
+    /// Its place.
+    pub fn position(&self) -> Position {
+        Position {
+            partition: self.partition(),
+            offset: self.offset(),
+        }
     }
 
     /// Its partition.
@@ -295,6 +311,7 @@ impl<'r> RecordView<'r> {
             offset: self.offset(),
             timestamp_ms: self.timestamp_ms(),
             time_trusted: self.time_trusted(),
+            deliveries: self.deliveries(),
             key: self.key().map(<[u8]>::to_vec),
             value: self.value().map(<[u8]>::to_vec),
             headers: self.headers().iter().map(header).collect(),
@@ -319,6 +336,8 @@ pub struct RecordOwned {
     pub timestamp_ms: u64,
     /// Whether the clock was plausible when it was appended.
     pub time_trusted: bool,
+    /// How often a group delivered it, this time included; 0 from a reader.
+    pub deliveries: u32,
     /// Its key.
     pub key: Option<Vec<u8>>,
     /// Its value; without one it says that its key was deleted.

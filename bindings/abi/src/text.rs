@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, CStr};
 
+use crate::{raw, record};
+
 /// A constant of the library, or nothing.
 ///
 /// # Safety
@@ -22,4 +24,10 @@ pub(crate) fn field(field: &[c_char]) -> String {
         .map(|letter| *letter as u8)
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A name for the library. The greatest number would mean a name that ends with a zero byte.
+pub(crate) fn name_of(name: &str) -> (*const c_char, u32) {
+    let size = record::size(name.as_bytes()).min(raw::EDGELOG_ZERO_TERMINATED.saturating_sub(1));
+    (name.as_ptr().cast(), size)
 }

@@ -4,7 +4,9 @@ use crate::compaction::{self, Compaction, CompactionReport};
 use crate::error::{call, Result};
 use crate::handle::Handle;
 use crate::stats::{self, PartitionStats, TopicStats};
-use crate::{raw, Create, Durability, Position, Reader, ReaderOptions, Record, TopicOptions};
+use crate::{raw, report, text};
+use crate::{Create, Durability, Group, GroupOptions, Position, Reader, ReaderOptions, Record};
+use crate::{Start, TopicOptions};
 
 /// A topic, for many threads. It keeps its log alive.
 pub struct Topic(Handle<raw::edgelog_topic>);
@@ -163,5 +165,50 @@ impl Topic {
             raw::edgelog_reader_close,
         )?;
         Ok(Reader::new(handle))
+    }
+
+    /// Opens a group, or makes it; tells whether it was made. `start` and `options` count for one
+    /// that is made.
+    pub fn group(
+        &self,
+        name: &str,
+        create: Create,
+        start: Start,
+        options: &GroupOptions,
+    ) -> Result<(Group, bool)> {
+        let options = options.raw(create, start)?;
+        let (name, size) = text::name_of(name);
+        let mut created = 0;
+        let entered = self.0.enter()?;
+        let handle = Handle::open(
+            // SAFETY: the name lives for the call and has the size that is told, and so does what
+            // the options borrow; the answer is a local variable.
+            |group, error| unsafe {
+                let topic = entered.pointer();
+                raw::edgelog_group_open(topic, name, size, &options, &mut created, group, error)
+            },
+            raw::edgelog_group_close,
+        )?;
+        Ok((Group::new(handle), created != 0))
+    }
+
+    /// Deletes a group with all that it knows.
+    pub fn delete_group(&self, name: &str) -> Result<()> {
+        let (name, size) = text::name_of(name);
+        let entered = self.0.enter()?;
+        // SAFETY: the name lives for the call and has the size that is told.
+        call(|error| unsafe { raw::edgelog_group_delete(entered.pointer(), name, size, error) })
+            .map(drop)
+    }
+
+    /// The names of its groups, sorted.
+    pub fn group_names(&self) -> Result<Vec<String>> {
+        let entered = self.0.enter()?;
+        let names = Handle::open(
+            // SAFETY: the handle is open for the call.
+            |names, error| unsafe { raw::edgelog_topic_groups(entered.pointer(), names, error) },
+            raw::edgelog_names_close,
+        )?;
+        report::names(&names)
     }
 }

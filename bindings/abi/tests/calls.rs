@@ -7,39 +7,12 @@
 )]
 
 use edgelog_abi::*;
+use place::{topic, Place};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A directory that goes away with its test.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("abi-{}-{number}", std::process::id());
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        drop(std::fs::remove_dir_all(&path));
-        Place(path)
-    }
-
-    fn open(&self) -> Log {
-        Log::open(&self.0, &LogOptions::default()).unwrap()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
-fn topic(log: &Log) -> Topic {
-    log.topic("topic", Create::IfMissing, &TopicOptions::default())
-        .unwrap()
-}
+mod place;
 
 fn all(reader: &mut Reader) -> Vec<RecordOwned> {
     let mut all = Vec::new();
@@ -618,6 +591,11 @@ fn types_are_for_the_threads_they_should_be_for() {
     send::<Reader>();
     send::<ReaderControl>();
     sync::<ReaderControl>();
+    send::<Group>();
+    sync::<Group>();
+    send::<Consumer>();
+    send::<Member>();
+    sync::<Member>();
     send::<Error>();
     sync::<Error>();
     send::<Record<'_>>();
