@@ -554,8 +554,9 @@ typedef struct edgelog_keep_rule {
 #define EDGELOG_WHEN_FULL_DROP_OLDEST 0
 
 /**
- * edgelog_topic_options.when_full: appends answer EDGELOG_FULL; only age removes records, and
- * max_records does nothing.
+ * edgelog_topic_options.when_full: appends answer EDGELOG_FULL; max_records does nothing. Only age
+ * removes records, and where the topic has groups, room comes from what all of them have
+ * acknowledged.
  */
 #define EDGELOG_WHEN_FULL_REJECT 1
 
@@ -680,8 +681,11 @@ typedef struct edgelog_topic_options {
   edgelog_ptr keep;
   /** How many rules. */
   uint32_t keep_count;
-  /** 0 */
-  uint32_t reserved;
+  /**
+   * 1: no limit removes what a group of the topic has not acknowledged: appends fail with
+   * EDGELOG_FULL rather. 0: what is over a limit goes.
+   */
+  uint32_t hold_for_groups;
 } edgelog_topic_options;
 
 /**

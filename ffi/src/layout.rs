@@ -46,7 +46,8 @@ layout!(edgelog_options, 40, struct_size 0, mode 4, maintenance 8, on_damage 12,
 layout!(edgelog_topic_options, 104, struct_size 0, create 4, partitions 8, durability 12,
     when_full 16, linger_ms 20, sync_interval_ms 24, buffer_bytes 28, segment_bytes 32,
     max_bytes 40, max_age_ms 48, max_records 56, compaction_keys_max 64, min_garbage_percent 68,
-    tombstone_ms 72, compact_trigger_bytes 80, keep 88, keep_count 96, reserved 100);
+    tombstone_ms 72, compact_trigger_bytes 80, keep 88, keep_count 96,
+    hold_for_groups 100);
 layout!(edgelog_reader_options, 56, struct_size 0, partition 4, start 8, direction 12, on_gap 16,
     buffer_bytes 20, start_value 24, key 32, flags 48, reserved 52);
 layout!(edgelog_group_options, 64, struct_size 0, create 4, start 8, durability 12,

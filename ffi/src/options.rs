@@ -89,8 +89,9 @@ pub const EDGELOG_DURABILITY_SYNCED: u32 = 3;
 
 /// edgelog_topic_options.when_full: the oldest sealed segments go; the default.
 pub const EDGELOG_WHEN_FULL_DROP_OLDEST: u32 = 0;
-/// edgelog_topic_options.when_full: appends answer EDGELOG_FULL; only age removes records, and
-/// max_records does nothing.
+/// edgelog_topic_options.when_full: appends answer EDGELOG_FULL; max_records does nothing. Only age
+/// removes records, and where the topic has groups, room comes from what all of them have
+/// acknowledged.
 pub const EDGELOG_WHEN_FULL_REJECT: u32 = 1;
 
 /// A topic's configuration. It is kept with the topic.
@@ -139,8 +140,9 @@ pub struct edgelog_topic_options {
     pub keep: edgelog_ptr,
     /// How many rules.
     pub keep_count: u32,
-    /// 0
-    pub reserved: u32,
+    /// 1: no limit removes what a group of the topic has not acknowledged: appends fail with
+    /// EDGELOG_FULL rather. 0: what is over a limit goes.
+    pub hold_for_groups: u32,
 }
 
 /// start: the first record there is; the default.
@@ -276,7 +278,7 @@ unsafe impl Tagged for edgelog_topic_options {
         compact_trigger_bytes: 0,
         keep: edgelog_ptr::NULL,
         keep_count: 0,
-        reserved: 0,
+        hold_for_groups: 0,
     };
 }
 
@@ -368,8 +370,8 @@ impl edgelog_topic_options {
     /// # Safety
     /// `keep` points to what it says.
     pub(crate) unsafe fn convert(&self) -> Result<core::TopicOptions, Failure> {
-        if self.reserved != 0 {
-            return Err(invalid("reserved is not 0"));
+        if self.hold_for_groups > 1 {
+            return Err(invalid("hold_for_groups is neither 0 nor 1"));
         }
         Ok(core::TopicOptions {
             partitions: self.partitions,
@@ -386,6 +388,7 @@ impl edgelog_topic_options {
             max_bytes: self.max_bytes,
             max_age_ms: self.max_age_ms,
             max_records: self.max_records,
+            hold_for_groups: self.hold_for_groups == 1,
             compaction_keys_max: self.compaction_keys_max,
             min_garbage_percent: self.min_garbage_percent,
             tombstone_ms: self.tombstone_ms,
@@ -422,6 +425,7 @@ impl edgelog_topic_options {
             compact_trigger_bytes: options.compact_trigger_bytes,
             keep,
             keep_count,
+            hold_for_groups: u32::from(options.hold_for_groups),
             ..edgelog_topic_options::DEFAULT
         }
     }

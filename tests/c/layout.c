@@ -88,7 +88,7 @@ AT(edgelog_topic_options, tombstone_ms, 72);
 AT(edgelog_topic_options, compact_trigger_bytes, 80);
 AT(edgelog_topic_options, keep, 88);
 AT(edgelog_topic_options, keep_count, 96);
-AT(edgelog_topic_options, reserved, 100);
+AT(edgelog_topic_options, hold_for_groups, 100);
 
 SIZE(edgelog_reader_options, 56);
 AT(edgelog_reader_options, struct_size, 0);

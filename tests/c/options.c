@@ -105,6 +105,7 @@ static void a_topic_keeps_its_configuration(void) {
   options.min_garbage_percent = 25;
   options.tombstone_ms = 3600000;
   options.compact_trigger_bytes = 1 << 18;
+  options.hold_for_groups = 1;
   OK(edgelog_topic_open(log, "t", 1, &options, &topic, &failure));
   OK(edgelog_topic_close(topic, &failure));
   OK(edgelog_close(log, &failure));

@@ -243,6 +243,8 @@ pub struct TopicOptions {
     pub max_age_ms: u64,
     /// The most records; 0: no limit.
     pub max_records: u64,
+    /// No limit removes what a group of the topic has not acknowledged.
+    pub hold_for_groups: bool,
     /// What compaction keeps. Without a rule there is none.
     pub keep: Vec<KeepRule>,
     /// How many keys a compaction knows at once.
@@ -300,6 +302,7 @@ impl TopicOptions {
         options.max_bytes = self.max_bytes;
         options.max_age_ms = self.max_age_ms;
         options.max_records = self.max_records;
+        options.hold_for_groups = u32::from(self.hold_for_groups);
         options.compaction_keys_max = self.compaction_keys_max;
         options.min_garbage_percent = self.min_garbage_percent;
         options.tombstone_ms = self.tombstone_ms;
@@ -325,6 +328,7 @@ impl TopicOptions {
             max_bytes: raw.max_bytes,
             max_age_ms: raw.max_age_ms,
             max_records: raw.max_records,
+            hold_for_groups: raw.hold_for_groups != 0,
             // SAFETY: as this function asks for.
             keep: unsafe { keep::rules_of(raw)? },
             compaction_keys_max: raw.compaction_keys_max,
