@@ -53,9 +53,9 @@
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
- * Sections: status, error, library, record, keep, options, log, topic, reader, group, consumer,
- * pending, consumers, compaction, stats, report, names, and initialisers at the end. The layouts
- * are the same on every machine.
+ * Sections: status, error, library, record, keep, options, log, topic, reader, settle, group, take,
+ * consumer, pending, consumers, compaction, stats, report, names, and initialisers at the end. The
+ * layouts are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H
@@ -1067,6 +1067,67 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
                                      edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
+ * Settle: what becomes of records that were delivered.
+ *
+ * Calls that acknowledge, refuse or extend take positions, and tell for each what became of it.
+ */
+
+/** The most positions that a call takes, and records that a call delivers. */
+#define EDGELOG_POSITIONS_MAX 65536
+
+/** What became of a position: it was done. */
+#define EDGELOG_OUTCOME_DONE 0
+
+/**
+ * What became of a position: the record was delivered and is not pending any more. It was
+ * acknowledged, given up, or removed from the topic.
+ */
+#define EDGELOG_OUTCOME_ALREADY 1
+
+/** What became of a position: no record was delivered there. */
+#define EDGELOG_OUTCOME_UNKNOWN 2
+
+/** What became of a position: another consumer has the record, or none. */
+#define EDGELOG_OUTCOME_NOT_OWNER 3
+
+/**
+ * edgelog_nack_options.flags: delay_ms says when the records come again, not the group's
+ * backoff_ms.
+ */
+#define EDGELOG_NACK_HAS_DELAY 1
+
+/** edgelog_nack_options.flags: this delivery does not count, as the consumer had no chance. */
+#define EDGELOG_NACK_UNCOUNTED 2
+
+/**
+ * How records are refused.
+ *
+ * Threads: one at a time. Copied, with the reason, by the call that it is passed to. Freed by the
+ * caller, whose memory it is.
+ */
+typedef struct edgelog_nack_options {
+  /** sizeof(edgelog_nack_options) */
+  uint32_t struct_size;
+  /** EDGELOG_NACK_* */
+  uint32_t flags;
+  /** With EDGELOG_NACK_HAS_DELAY; 0: they come again at once. */
+  uint32_t delay_ms;
+  /** 0 */
+  uint32_t reserved;
+  /** Why, for the dead letter, which has the first 1024 bytes of it. UTF-8; size 0 for none. */
+  edgelog_bytes reason;
+} edgelog_nack_options;
+
+/**
+ * Sets struct_size and the defaults.
+ *
+ * struct_size is sizeof(edgelog_nack_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
+ * Threads: any, on different structures. Since 0.1.
+ */
+edgelog_status edgelog_nack_options_init(edgelog_nack_options *options,
+                                         uint32_t struct_size);
+
+/* -------------------------------------------------------------------------------------------------
  * Group: consumers that share a topic's records and acknowledge them.
  *
  * A group goes over its topic with one cursor per partition. Each record is delivered to one
@@ -1092,26 +1153,8 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
 /** The most consumers of a group. */
 #define EDGELOG_CONSUMERS_MAX 4096
 
-/** The most positions that a call takes, and records that a call delivers. */
-#define EDGELOG_POSITIONS_MAX 65536
-
 /** ack_timeout_ms: never. */
 #define EDGELOG_NEVER_MS UINT32_MAX
-
-/** What became of a position: it was done. */
-#define EDGELOG_OUTCOME_DONE 0
-
-/**
- * What became of a position: the record was delivered and is not pending any more. It was
- * acknowledged, given up, or removed from the topic.
- */
-#define EDGELOG_OUTCOME_ALREADY 1
-
-/** What became of a position: no record was delivered there. */
-#define EDGELOG_OUTCOME_UNKNOWN 2
-
-/** What became of a position: another consumer has the record, or none. */
-#define EDGELOG_OUTCOME_NOT_OWNER 3
 
 /** removal: what the consumer has pending is nobody's and comes again at once; the default. */
 #define EDGELOG_REMOVAL_RELEASE 0
@@ -1121,15 +1164,6 @@ edgelog_status edgelog_reader_latest(edgelog_reader *reader,
 
 /** removal: only if the consumer has nothing pending, or EDGELOG_BUSY. */
 #define EDGELOG_REMOVAL_IF_IDLE 2
-
-/**
- * edgelog_nack_options.flags: delay_ms says when the records come again, not the group's
- * backoff_ms.
- */
-#define EDGELOG_NACK_HAS_DELAY 1
-
-/** edgelog_nack_options.flags: this delivery does not count, as the consumer had no chance. */
-#define EDGELOG_NACK_UNCOUNTED 2
 
 /**
  * An open group.
@@ -1186,25 +1220,6 @@ typedef struct edgelog_group_options {
 } edgelog_group_options;
 
 /**
- * How records are refused.
- *
- * Threads: one at a time. Copied, with the reason, by the call that it is passed to. Freed by the
- * caller, whose memory it is.
- */
-typedef struct edgelog_nack_options {
-  /** sizeof(edgelog_nack_options) */
-  uint32_t struct_size;
-  /** EDGELOG_NACK_* */
-  uint32_t flags;
-  /** With EDGELOG_NACK_HAS_DELAY; 0: they come again at once. */
-  uint32_t delay_ms;
-  /** 0 */
-  uint32_t reserved;
-  /** Why, for the dead letter, which has the first 1024 bytes of it. UTF-8; size 0 for none. */
-  edgelog_bytes reason;
-} edgelog_nack_options;
-
-/**
  * Sets struct_size and the defaults.
  *
  * struct_size is sizeof(edgelog_group_options). Errors: EDGELOG_INVALID for a NULL or a wrong
@@ -1212,15 +1227,6 @@ typedef struct edgelog_nack_options {
  */
 edgelog_status edgelog_group_options_init(edgelog_group_options *options,
                                           uint32_t struct_size);
-
-/**
- * Sets struct_size and the defaults.
- *
- * struct_size is sizeof(edgelog_nack_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
- * Threads: any, on different structures. Since 0.1.
- */
-edgelog_status edgelog_nack_options_init(edgelog_nack_options *options,
-                                         uint32_t struct_size);
 
 /**
  * Opens a group of a topic, and creates it unless options say otherwise.
@@ -1349,10 +1355,7 @@ edgelog_status edgelog_group_remove_consumer(const edgelog_group *group,
                                              edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
- * Consumer: takes records of a group, and says what became of them.
- *
- * A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
- * pending; a name is for one at a time.
+ * Take: which records a consumer reads or takes over, and what such a call tells.
  */
 
 /**
@@ -1379,17 +1382,6 @@ edgelog_status edgelog_group_remove_consumer(const edgelog_group *group,
 
 /** edgelog_claim_options.flags: it does not count as a delivery. */
 #define EDGELOG_CLAIM_UNCOUNTED 1
-
-/**
- * A consumer of a group.
- *
- * Threads: one at a time for what reads: edgelog_consumer_read, edgelog_consumer_claim,
- * edgelog_consumer_claim_from, edgelog_consumer_claim_idle and edgelog_consumer_close, which else
- * answer EDGELOG_MISUSE; any for all else, also while one of these is under way. May outlive its
- * group's handle, and goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by
- * edgelog_consumer_close, with everything that it has shown.
- */
-typedef struct edgelog_consumer edgelog_consumer;
 
 /**
  * Which records a consumer reads.
@@ -1433,7 +1425,7 @@ typedef struct edgelog_claim_options {
 
 /**
  * What a call delivered, and what it found on the way. What is gone is told once, to whoever finds
- * it first.
+ * it first; what a call found that fails, the next one tells.
  *
  * Threads: one at a time. Outlives everything. Freed by the caller, whose memory it is. The caller
  * sets struct_size; see EDGELOG_DELIVERY_INIT.
@@ -1472,6 +1464,24 @@ edgelog_status edgelog_take_options_init(edgelog_take_options *options,
  */
 edgelog_status edgelog_claim_options_init(edgelog_claim_options *options,
                                           uint32_t struct_size);
+
+/* -------------------------------------------------------------------------------------------------
+ * Consumer: takes records of a group, and says what became of them.
+ *
+ * A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
+ * pending; a name is for one at a time.
+ */
+
+/**
+ * A consumer of a group.
+ *
+ * Threads: one at a time for what reads: edgelog_consumer_read, edgelog_consumer_claim,
+ * edgelog_consumer_claim_from, edgelog_consumer_claim_idle and edgelog_consumer_close, which else
+ * answer EDGELOG_MISUSE; any for all else, also while one of these is under way. May outlive its
+ * group's handle, and goes on; may outlive its log, and answers EDGELOG_CLOSED. Freed by
+ * edgelog_consumer_close, with everything that it has shown.
+ */
+typedef struct edgelog_consumer edgelog_consumer;
 
 /**
  * Joins a group as a consumer of that name.

@@ -32,8 +32,8 @@ use crate::options::{
     EDGELOG_DURABILITY_SYNCED, EDGELOG_DURABILITY_WRITTEN, EDGELOG_PARTITION_ALL,
     EDGELOG_START_EARLIEST,
 };
-use crate::positions;
 use crate::record::{edgelog_bytes, edgelog_position};
+use crate::settle::{self, edgelog_nack_options};
 use crate::status::{edgelog_status, EDGELOG_OK};
 use crate::tagged::{self, Tagged};
 use crate::topic::edgelog_topic;
@@ -42,20 +42,8 @@ use crate::topic::edgelog_topic;
 pub const EDGELOG_GROUPS_MAX: u32 = 1024;
 /// The most consumers of a group.
 pub const EDGELOG_CONSUMERS_MAX: u32 = 4096;
-/// The most positions that a call takes, and records that a call delivers.
-pub const EDGELOG_POSITIONS_MAX: u32 = 65536;
 /// ack_timeout_ms: never.
 pub const EDGELOG_NEVER_MS: u32 = u32::MAX;
-
-/// What became of a position: it was done.
-pub const EDGELOG_OUTCOME_DONE: u32 = 0;
-/// What became of a position: the record was delivered and is not pending any more. It was
-/// acknowledged, given up, or removed from the topic.
-pub const EDGELOG_OUTCOME_ALREADY: u32 = 1;
-/// What became of a position: no record was delivered there.
-pub const EDGELOG_OUTCOME_UNKNOWN: u32 = 2;
-/// What became of a position: another consumer has the record, or none.
-pub const EDGELOG_OUTCOME_NOT_OWNER: u32 = 3;
 
 /// removal: what the consumer has pending is nobody's and comes again at once; the default.
 pub const EDGELOG_REMOVAL_RELEASE: u32 = 0;
@@ -172,80 +160,6 @@ impl edgelog_group_options {
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_options_init(
     options: *mut edgelog_group_options,
-    struct_size: u32,
-) -> edgelog_status {
-    // SAFETY: ABI.md, "What a caller promises".
-    plainly(|| unsafe { tagged::initialise(options, struct_size) })
-}
-
-/// edgelog_nack_options.flags: delay_ms says when the records come again, not the group's
-/// backoff_ms.
-pub const EDGELOG_NACK_HAS_DELAY: u32 = 1;
-/// edgelog_nack_options.flags: this delivery does not count, as the consumer had no chance.
-pub const EDGELOG_NACK_UNCOUNTED: u32 = 2;
-
-/// How records are refused.
-///
-/// Threads: one at a time. Copied, with the reason, by the call that it is passed to. Freed by the
-/// caller, whose memory it is.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct edgelog_nack_options {
-    /// sizeof(edgelog_nack_options)
-    pub struct_size: u32,
-    /// EDGELOG_NACK_*
-    pub flags: u32,
-    /// With EDGELOG_NACK_HAS_DELAY; 0: they come again at once.
-    pub delay_ms: u32,
-    /// 0
-    pub reserved: u32,
-    /// Why, for the dead letter, which has the first 1024 bytes of it. UTF-8; size 0 for none.
-    pub reason: edgelog_bytes,
-}
-
-// SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
-unsafe impl Tagged for edgelog_nack_options {
-    const FIRST_BYTES: usize = 32;
-    const DEFAULT: Self = edgelog_nack_options {
-        struct_size: 32,
-        flags: 0,
-        delay_ms: 0,
-        reserved: 0,
-        reason: edgelog_bytes::NONE,
-    };
-}
-
-impl edgelog_nack_options {
-    /// # Safety
-    /// `reason` points to bytes that stay until the call ends.
-    pub(crate) unsafe fn convert<'a>(&self) -> Result<core::Nack<'a>, Failure> {
-        if self.flags & !(EDGELOG_NACK_HAS_DELAY | EDGELOG_NACK_UNCOUNTED) != 0 {
-            return Err(invalid("a flag of edgelog_nack_options is unknown"));
-        }
-        if self.reserved != 0 {
-            return Err(invalid("reserved is not 0"));
-        }
-        let has_delay = self.flags & EDGELOG_NACK_HAS_DELAY != 0;
-        if !has_delay && self.delay_ms != 0 {
-            return Err(invalid("delay_ms is given without its flag"));
-        }
-        // SAFETY: as this function asks for.
-        let reason = unsafe { self.reason.get()? };
-        Ok(core::Nack {
-            delay_ms: has_delay.then_some(self.delay_ms),
-            uncount: self.flags & EDGELOG_NACK_UNCOUNTED != 0,
-            reason: std::str::from_utf8(reason).map_err(|_| invalid("reason is not UTF-8"))?,
-        })
-    }
-}
-
-/// Sets struct_size and the defaults.
-///
-/// struct_size is sizeof(edgelog_nack_options). Errors: EDGELOG_INVALID for a NULL or a wrong size.
-/// Threads: any, on different structures. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn edgelog_nack_options_init(
-    options: *mut edgelog_nack_options,
     struct_size: u32,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
@@ -467,7 +381,7 @@ pub unsafe extern "C" fn edgelog_group_ack(
     unsafe {
         guard(error, || {
             let open = handle::enter(group)?;
-            positions::settle(positions, count, outcomes, &mut |all| open.group.ack(all))
+            settle::settle(positions, count, outcomes, &mut |all| open.group.ack(all))
         })
     }
 }
@@ -491,7 +405,7 @@ pub unsafe extern "C" fn edgelog_group_nack(
         guard(error, || {
             let open = handle::enter(group)?;
             let nack = options::or_default(options)?.convert()?;
-            positions::settle(positions, count, outcomes, &mut |all| {
+            settle::settle(positions, count, outcomes, &mut |all| {
                 open.group.nack(all, &nack)
             })
         })

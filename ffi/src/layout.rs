@@ -4,18 +4,19 @@
 use std::mem::{align_of, offset_of, size_of};
 
 use crate::compaction::edgelog_compaction_report;
-use crate::consumer::{edgelog_claim_options, edgelog_delivery, edgelog_take_options};
 use crate::consumers::edgelog_consumer_stats;
 use crate::error::edgelog_error;
-use crate::group::{edgelog_group_options, edgelog_nack_options};
+use crate::group::edgelog_group_options;
 use crate::keep::edgelog_keep_rule;
 use crate::options::{edgelog_options, edgelog_reader_options, edgelog_topic_options};
 use crate::pending::{edgelog_pending_filter, edgelog_pending_record};
 use crate::record::{edgelog_bytes, edgelog_header, edgelog_position, edgelog_ptr, edgelog_record};
 use crate::report::edgelog_damage;
+use crate::settle::edgelog_nack_options;
 use crate::stats::{
     edgelog_group_stats, edgelog_log_stats, edgelog_partition_stats, edgelog_topic_stats,
 };
+use crate::take::{edgelog_claim_options, edgelog_delivery, edgelog_take_options};
 
 /// A structure's size, and where its fields begin.
 macro_rules! layout {

@@ -27,8 +27,10 @@ pub mod pending;
 pub mod reader;
 pub mod record;
 pub mod report;
+pub mod settle;
 pub mod stats;
 pub mod status;
+pub mod take;
 pub mod topic;
 
 mod array;
@@ -37,6 +39,5 @@ mod guard;
 mod handle;
 mod input;
 mod layout;
-mod positions;
 mod tagged;
 mod wait;

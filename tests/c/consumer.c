@@ -410,7 +410,7 @@ static void what_is_found_is_told_also_without_a_record(void) {
   finish(a, NULL);
 }
 
-static void what_a_failed_read_found_is_told_by_the_next_answer(void) {
+static void a_delivery_of_a_newer_header_is_zeroed_at_its_end(void) {
   struct {
     edgelog_delivery known;
     uint64_t later;
@@ -525,7 +525,8 @@ static void *do_later(void *argument) {
   sleep_ms(30);
   if (later->what == APPEND) status = edgelog_topic_append(topic, &record, 0, NULL, NULL);
   if (later->what == APPEND_ELSEWHERE) status = append_elsewhere();
-  if (later->what == NACK) status = edgelog_consumer_nack(later->other, &first, 1, NULL, NULL, NULL);
+  if (later->what == NACK)
+    status = edgelog_consumer_nack(later->other, &first, 1, NULL, NULL, NULL);
   if (later->what == WAKE) status = edgelog_consumer_wake(later->consumer, NULL);
   if (later->what == CANCEL) status = edgelog_consumer_cancel(later->consumer, NULL);
   if (later->what == CLOSE_LOG) status = edgelog_close(the_log, NULL);
@@ -832,7 +833,7 @@ int main(void) {
   RUN(a_reader_shows_no_deliveries);
   RUN(what_retention_removed_is_told_once);
   RUN(what_is_found_is_told_also_without_a_record);
-  RUN(what_a_failed_read_found_is_told_by_the_next_answer);
+  RUN(a_delivery_of_a_newer_header_is_zeroed_at_its_end);
   RUN(a_wait_ends_at_its_deadline);
   RUN(a_wait_for_what_is_new_sleeps_also_while_something_is_due);
   RUN(a_wait_behind_lost_records_sleeps);

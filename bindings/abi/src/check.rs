@@ -7,8 +7,8 @@ use std::mem::{align_of, offset_of, size_of};
 mod engine {
     pub use edgelog::{
         compaction::*, consumer::*, consumers::*, error::*, group::*, keep::*, library::*, log::*,
-        names::*, options::*, pending::*, reader::*, record::*, report::*, stats::*, status::*,
-        topic::*,
+        names::*, options::*, pending::*, reader::*, record::*, report::*, settle::*, stats::*,
+        status::*, take::*, topic::*,
     };
 }
 
