@@ -8,6 +8,7 @@ use super::rewrite::rewrite;
 use super::verdict::{Judge, Verdict};
 use crate::error::Result;
 use crate::partition::{Partition, Sealed};
+use crate::reserve::Reserve;
 use std::ops::Range;
 
 /// Bytes of marks for each key that fits.
@@ -325,7 +326,9 @@ impl Job {
                 let mut keeps = |at: usize, passed: &Passed<'_>| {
                     !marks.is_set(first.saturating_add(at), passed.number)
                 };
-                match rewrite(partition, segments, &mut keeps)? {
+                let write = || rewrite(partition, segments, &mut keeps);
+                // What it frees is more than what it takes.
+                match Reserve::retry(partition.shared_context(), write)? {
                     Some(new) if partition.replace(segments, &new, self.forgets)? => {
                         Some((new.sealed.bytes, new.sealed.summary.records))
                     }

@@ -3,6 +3,7 @@
 
 use super::{Partition, Sealed, State};
 use crate::compact::{CompactionReport, Job, Judge, Rewritten};
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
@@ -94,6 +95,10 @@ impl Partition {
 
     pub(crate) fn sys(&self) -> &dyn Sys {
         &*self.context.sys
+    }
+
+    pub(crate) fn shared_context(&self) -> &Context {
+        &self.context
     }
 
     pub(crate) fn clock_mark(&self) -> ClockMark {

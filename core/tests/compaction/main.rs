@@ -294,6 +294,34 @@ fn a_full_disk_frees_what_is_dead_and_loses_nothing() {
 }
 
 #[test]
+fn a_full_disk_with_room_kept_for_groups_is_compacted_all_the_same() {
+    let sys = FaultySys::new();
+    sys.set_capacity_bytes(Some(2 * 1024 * 1024));
+    let log = open_well(&sys);
+    let topic = log
+        .topic("t", Create::New, &eager(vec![rule("", Keep::Last(1))]))
+        .unwrap();
+    let options = GroupOptions::default();
+    topic
+        .group("g", Create::New, Start::Latest, &options)
+        .unwrap();
+    // Every segment has one that stays, so none is dead as a whole.
+    for i in 0..3_000 {
+        let key = match i % 30 {
+            0 => format!("k{i}"),
+            _ => "k".into(),
+        };
+        append(&topic, &key, Some(&"v".repeat(100)));
+    }
+    let used = sys.image().bytes_total();
+    sys.write_file("filler", &vec![7; (2 * 1024 * 1024 - used) as usize]);
+    let report = topic.compact().unwrap();
+    assert!(report.segments_rewritten > 10, "{report:?}");
+    assert!(topic.stats().unwrap().records < 300);
+    assert!(log.verify().unwrap().is_empty());
+}
+
+#[test]
 fn it_runs_by_itself_when_enough_was_sealed() {
     let sys = FaultySys::new();
     let options = LogOptions {
