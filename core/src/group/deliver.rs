@@ -11,8 +11,9 @@ use super::pending::{Owner, Run};
 use super::state::State;
 use crate::error::Result;
 use crate::limits::POSITIONS_MAX;
-use crate::reader::Sink;
+use crate::reader::{Reader, Sink};
 use crate::record::RecordView;
+use crate::topic::Inner as Topic;
 use std::sync::Arc;
 
 /// Takes records as they are delivered. A closure is one.
@@ -81,6 +82,17 @@ fn overtaken(state: &State, partition: u32, earliest: u64) -> (Vec<Range>, Optio
     (expired, skip)
 }
 
+/// Moves all cursors behind the last offset that was given out.
+fn behind(state: &State, topic: &Topic) -> Vec<Change> {
+    let ends = topic.partitions.iter().map(|partition| {
+        let (_, end) = partition.bounds();
+        (partition.number, end)
+    });
+    ends.filter(|(partition, end)| *end > state.cursor(*partition))
+        .map(|(partition, to)| Change::Seek { partition, to })
+        .collect()
+}
+
 /// Gives records on as they are read.
 struct Fresh<'a, R> {
     receiver: &'a mut R,
@@ -92,6 +104,8 @@ struct Fresh<'a, R> {
     changes: &'a [Change],
     /// Some of them were met, and passed over.
     passed: bool,
+    /// A record was met that there is no room for.
+    refused: bool,
 }
 
 impl<R> Fresh<'_, R> {
@@ -110,7 +124,8 @@ impl<R> Fresh<'_, R> {
 impl<R: Receiver> Sink for &mut Fresh<'_, R> {
     #[inline]
     fn wants(&mut self, record: &RecordView<'_>) -> bool {
-        self.room.has(record)
+        self.refused = !self.room.has(record);
+        !self.refused
     }
 
     #[inline]
@@ -163,7 +178,9 @@ impl Consumer {
         self.fetch
             .show(|record, deliveries| receiver.record(record, deliveries));
         let given = self.fetch.count();
-        let fresh = self.fresh(&held.state, &changes, &mut room, receiver)?;
+        let mut moves = Vec::new();
+        let fresh = self.fresh(&held.state, &changes, &mut room, receiver, &mut moves)?;
+        changes.extend(moves);
         self.deliver(
             &held.state,
             me,
@@ -283,12 +300,13 @@ impl Consumer {
     }
 
     /// Reads new records from the group's cursors on.
-    fn fresh(
+    fn fresh<R: Receiver>(
         &mut self,
         state: &State,
         changes: &[Change],
         room: &mut Room,
-        receiver: &mut impl Receiver,
+        receiver: &mut R,
+        moves: &mut Vec<Change>,
     ) -> Result<Vec<Range>> {
         if room.is_full() {
             return Ok(Vec::new());
@@ -313,10 +331,22 @@ impl Consumer {
             state: is_back.then_some(state),
             changes,
             passed: false,
+            refused: false,
         };
         // What is only passed over is not given to anybody, so its place may be read over.
-        while self.reader.read_with(fresh.room.records, &mut fresh)? != 0 && fresh.ranges.is_empty()
-        {
+        let read = |reader: &mut Reader, fresh: &mut Fresh<'_, R>| -> Result<bool> {
+            while reader.read_with(fresh.room.records, &mut *fresh)? != 0 && fresh.ranges.is_empty()
+            {
+            }
+            Ok(!fresh.ranges.is_empty() || fresh.refused)
+        };
+        if !read(&mut self.reader, &mut fresh)? {
+            // Offsets that were given out, and no record has them: what had is lost. Nobody is to
+            // wait for it. What was appended meanwhile comes first.
+            let ends = behind(state, &self.member.group.topic);
+            if !ends.is_empty() && !read(&mut self.reader, &mut fresh)? {
+                moves.extend(ends);
+            }
         }
         if fresh.passed {
             // The reader may stand behind the cursor that the group gets.
