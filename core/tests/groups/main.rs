@@ -18,3 +18,4 @@ mod desk;
 mod full;
 mod model;
 mod naive;
+mod waits;
