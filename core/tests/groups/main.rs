@@ -18,4 +18,5 @@ mod desk;
 mod full;
 mod model;
 mod naive;
+mod processes;
 mod waits;
