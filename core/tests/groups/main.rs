@@ -14,9 +14,12 @@ mod support;
 mod basics;
 mod crash;
 mod damage;
+mod deaths;
 mod desk;
 mod full;
 mod model;
 mod naive;
+#[path = "../processes/process.rs"]
+mod process;
 mod processes;
 mod waits;
