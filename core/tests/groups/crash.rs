@@ -215,8 +215,8 @@ fn check(image: Image, boot_id: u128, notes: &Notes, cut_at: usize, strict: bool
     let is_begun = |span: &Span| span.begun < cut_at || span.done == 0;
     let is_done = |span: &Span| span.done <= cut_at;
     for name in ["h", "i"] {
-        let lives = notes.lives.iter().filter(|life| life.0 == name);
-        let last = lives.filter(|life| is_begun(&life.1)).next_back();
+        let mut lives = notes.lives.iter().filter(|life| life.0 == name);
+        let last = lives.rfind(|life| is_begun(&life.1));
         let is_there = names.iter().any(|known| known == name);
         match last {
             None => assert!(!is_there, "{name} was not made yet"),
@@ -421,7 +421,7 @@ fn a_journal_that_is_begun_anew_for_its_size_is_never_half_of_one() {
         while bytes() + 80 < most {}
         work.desk.sys.checkpoint();
         let now = Span { begun: 0, done: 0 };
-        for (_, own) in &mut work.notes.records {
+        for own in work.notes.records.values_mut() {
             own.iter_mut().for_each(|(span, _)| *span = now);
         }
         work.ack(&first[3..4]);

@@ -225,7 +225,7 @@ fn f4_where_not_even_the_kept_room_is_left_a_call_fails_and_changes_nothing() {
                 .map(drop),
         ];
         for (number, error) in errors.into_iter().enumerate() {
-            let error = error.expect_err("it did not fail");
+            let error = error.unwrap_err();
             assert_eq!(
                 error.kind(),
                 Kind::NoSpace,

@@ -305,9 +305,10 @@ impl Naive {
         }
         let order =
             |row: &(u32, u64, u32)| candidates.iter().position(|(_, p)| *p == (row.0, row.1));
+        // What comes again was due.
         let dues: Vec<u64> = again
             .iter()
-            .map(|row| candidates[order(row).expect("what comes again is due")].0)
+            .map(|row| candidates[order(row).unwrap()].0)
             .collect();
         assert!(
             dues.is_sorted(),
@@ -490,7 +491,7 @@ impl Naive {
                 let at = candidates
                     .iter()
                     .find(|(_, place)| *place == (row.0, row.1));
-                at.expect("what was claimed was asked for").0
+                at.unwrap().0
             })
             .collect();
         assert!(ranks.is_sorted(), "the longest idle first: {ranks:?}");
@@ -531,9 +532,7 @@ impl Naive {
     pub fn acknowledge(&mut self, places: impl IntoIterator<Item = Place>, boot: Boot) {
         for place in places {
             self.changes(boot);
-            self.pending
-                .remove(&place)
-                .expect("what is acknowledged was pending");
+            self.pending.remove(&place).unwrap();
             self.totals.acknowledged += 1;
         }
     }

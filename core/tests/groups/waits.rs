@@ -205,6 +205,9 @@ fn whoever_waits_wakes_when_another_process_refuses_or_moves_the_cursor_back() {
     }
 }
 
+/// What it is, and how it comes about.
+type Happening<'a> = (&'a str, Box<dyn Fn() + Send + Sync + 'a>);
+
 /// Begins to wait, then lets something happen; answers how the wait ended, and after how long.
 fn wait_while(consumer: &mut Consumer, happens: impl FnOnce() + Send) -> (Result<Wait>, Duration) {
     thread::scope(|scope| {
@@ -281,7 +284,7 @@ fn whoever_waits_wakes_when_records_are_set_free() {
             ack_timeout_ms: 1,
             ..patient()
         };
-        let happenings: [(&str, Box<dyn Fn() + Send + Sync>); 3] = [
+        let happenings: [Happening<'_>; 3] = [
             (
                 "removal",
                 Box::new(|| {
@@ -399,10 +402,9 @@ fn a_wait_is_no_success_where_there_is_nothing_to_give() {
     drop(topic);
     log.close().unwrap();
     let files = std::fs::read_dir(dir.path().join("t00000001")).unwrap();
-    let paths = files.map(|file| file.unwrap().path());
+    let mut paths = files.map(|file| file.unwrap().path());
     let segment = paths
-        .filter(|path| path.extension().is_some_and(|e| e == "seg"))
-        .next()
+        .find(|path| path.extension().is_some_and(|e| e == "seg"))
         .unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
