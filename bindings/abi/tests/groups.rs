@@ -12,7 +12,7 @@ mod place;
 fn filled(log: &Log, records: u8) -> Topic {
     let topic = topic(log);
     for number in 0..records {
-        let value = [b'0' + number];
+        let value = [b'0'.wrapping_add(number)];
         let record = Record::new().key(b"key").value(&value);
         topic.append(&record, Durability::Default).unwrap();
     }

@@ -232,24 +232,14 @@ impl Consumer {
         let options = topic.shared.options();
         for partition in &topic.partitions {
             let cursor = held.state.cursor(partition.number);
-            let seen = self.looked(partition.number, cursor);
-            if partition.bounds().1 > seen {
+            if partition.bounds().1 > cursor {
                 return Ok(Outlook::Now);
             }
-            if partition.refresh(&options)? && partition.bounds().1 > seen {
+            if partition.refresh(&options)? && partition.bounds().1 > cursor {
                 return Ok(Outlook::Now);
             }
         }
         Ok(left_ms.map_or(Outlook::Unknown, Outlook::In))
-    }
-
-    /// Up to where a partition has nothing new: the cursor, or behind it where there are no records
-    /// from there on.
-    fn looked(&self, partition: u32, cursor: u64) -> u64 {
-        match self.places.get(partition as usize) {
-            Some(place) if *place == Some(cursor) => self.reader.looked(partition).max(cursor),
-            _ => cursor,
-        }
     }
 }
 

@@ -166,15 +166,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Up to where a partition has nothing that was not given.
-    pub(crate) fn looked(&self, partition: u32) -> u64 {
-        let cursor = self
-            .cursors
-            .iter()
-            .find(|cursor| cursor.partition == partition);
-        cursor.map_or(0, |cursor| cursor.offset.max(cursor.looked))
-    }
-
     /// Goes to an offset of one of its partitions; the others stay where they are.
     pub(crate) fn set_offset(&mut self, partition: u32, offset: u64) -> Result<()> {
         let placed = self.place_forward(partition, Start::Offset(offset))?;

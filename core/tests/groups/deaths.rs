@@ -1,6 +1,6 @@
-//! A process dies at every operation of its work on a group, having done its last one whole, in part
-//! or not at all. Another one, which knew the group from before, goes on at once: nothing is lost,
-//! nothing that was answered is undone, and one that comes later sees the same.
+//! A process dies at every operation of its work on a group, having done its last one whole, in
+//! part or not at all. Another one, which knew the group from before, goes on at once: nothing is
+//! lost, nothing that was answered is undone, and one that comes later sees the same.
 
 use crate::desk::{at, take, Row};
 use crate::process::{Last, Process};

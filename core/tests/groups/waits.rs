@@ -1,6 +1,6 @@
-//! Waiting for records, with real threads on the real machine: of N who wait for k records min(N, k)
-//! get one each; every wait ends with data, its deadline or a reason; no wake-up is lost. Alone, and
-//! among others who write to the same log.
+//! Waiting for records, with real threads on the real machine: of N who wait for k records
+//! min(N, k) get one each; every wait ends with data, its deadline or a reason; no wake-up is lost.
+//! Alone, and among others who write to the same log.
 
 use crate::desk::{at, patient, take};
 use crate::support::{existing, from_environment, Dir, Rng};
