@@ -50,8 +50,8 @@ impl Consumer {
         let max = options.max.min(POSITIONS_MAX);
         let mut room = Room::new(max, options.max_bytes);
         let inner = self.member.group.inner.clone();
-        let policy = inner.policy();
         let mut held = inner.enter()?;
+        let policy = inner.policy();
         let mut delivery = Delivery::default();
         let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
         let now = inner.now(&held.state);

@@ -160,12 +160,16 @@ impl Consumer {
             return self.own(&mut room, receiver);
         }
         let inner = self.member.group.inner.clone();
-        let policy = inner.policy();
         let mut delivery = Delivery::default();
-        if policy.max_deliveries != 0 && options.take == Take::Due {
-            self.give_up(&inner, &policy, &mut delivery)?;
-        }
+        // Whoever has entered knows the options that others may have changed.
         let mut held = inner.enter()?;
+        let mut policy = inner.policy();
+        if policy.max_deliveries != 0 && options.take == Take::Due {
+            drop(held);
+            self.give_up(&inner, &mut delivery)?;
+            held = inner.enter()?;
+            policy = inner.policy();
+        }
         let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
         let now = inner.now(&held.state);
         let mut changes = Vec::new();
@@ -242,13 +246,14 @@ impl Consumer {
 
     /// Gives up what is due and was delivered too often. First it is made this consumer's own, so
     /// that nobody else gives it up as well.
-    fn give_up(&self, inner: &Arc<Inner>, policy: &Policy, delivery: &mut Delivery) -> Result<()> {
+    fn give_up(&self, inner: &Arc<Inner>, delivery: &mut Delivery) -> Result<()> {
         let group = &self.member.group;
         group.dead.ready(group)?;
         loop {
             let mut held = inner.enter()?;
             let now = inner.now(&held.state);
-            let mut dead = decide::due(&held.state, policy, now.ms, POSITIONS_MAX);
+            let policy = inner.policy();
+            let mut dead = decide::due(&held.state, &policy, now.ms, POSITIONS_MAX);
             dead.retain(|run| policy.gives_up(run.deliveries));
             if dead.is_empty() {
                 return Ok(());

@@ -193,18 +193,23 @@ impl Group {
         positions: &[Position],
         nack: &Nack<'_>,
     ) -> Result<Vec<Outcome>> {
-        let policy = self.inner.policy();
-        if policy.max_deliveries != 0 {
+        // Others may have changed the options.
+        drop(self.inner.look()?);
+        if self.inner.policy().max_deliveries != 0 {
             self.dead.ready(self)?;
         }
         let mut given_up = Vec::new();
         let outcomes = self.settle(by, positions, |state, now_ms, ranges| {
+            let policy = self.inner.policy();
             let delay_ms = nack.delay_ms.map(u64::from);
             let refused = decide::refuse(state, &policy, now_ms, &ranges, delay_ms, nack.uncount);
             given_up = refused.given_up;
             refused.releases
         })?;
-        self.dead.bury(self, &given_up, nack.reason)?;
+        if !given_up.is_empty() {
+            self.dead.ready(self)?;
+            self.dead.bury(self, &given_up, nack.reason)?;
+        }
         Ok(outcomes)
     }
 

@@ -346,6 +346,58 @@ fn a_record_comes_once_in_a_call_though_the_cursor_was_moved_back() {
 }
 
 #[test]
+fn what_another_process_configured_counts_for_the_next_call() {
+    let sys = edgelog_core::sys::faulty::FaultySys::new();
+    let shared = LogOptions {
+        mode: Mode::Shared,
+        ..crate::support::manual()
+    };
+    let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
+    let (here, there) = (open(), open());
+    let group = |log: &Log| {
+        let topic = log.topic("t", Create::IfMissing, &TopicOptions::default());
+        let topic = topic.unwrap();
+        for value in ["a", "b"] {
+            let record = Record {
+                value: Some(value.as_bytes()),
+                ..Record::default()
+            };
+            topic.append(&record, None).unwrap();
+        }
+        let opened = topic.group("g", Create::IfMissing, Start::Earliest, &patient());
+        opened.unwrap().0
+    };
+    let (own, other) = (group(&here), group(&there));
+    let mut a = own.consumer("a").unwrap();
+    assert_eq!(take(&mut a, 2), rows(0, 2, 1));
+    let strict = GroupOptions {
+        ack_timeout_ms: 100,
+        max_deliveries: 1,
+        dead_letter: Some("dead".into()),
+        ..GroupOptions::default()
+    };
+    other.configure(&strict).unwrap();
+    // The first is refused once too often, the second timed out.
+    a.member().nack(&at(&[0]), &Nack::default()).unwrap();
+    sys.advance_ms(100);
+    let options = TakeOptions {
+        max: 1,
+        ..TakeOptions::default()
+    };
+    let (got, delivery) = take_with(&mut a, &options);
+    assert_eq!((got, delivery.given_up), (rows(2, 1, 1), 1));
+    let dead = crate::support::existing(&here, "dead");
+    assert_eq!(crate::support::read_all(&dead).unwrap().len(), 2);
+    other.configure(&patient()).unwrap();
+    sys.advance_ms(100);
+    assert_eq!(
+        take(&mut a, 9),
+        rows(3, 1, 1),
+        "it does not time out any more"
+    );
+}
+
+#[test]
 fn deleted_groups_are_gone_and_their_names_are_free() {
     let desk = Desk::new(1);
     desk.add(2);
