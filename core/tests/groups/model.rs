@@ -5,11 +5,13 @@
 
 use crate::desk::Row;
 use crate::naive::{Boot, Live, Naive, Place, Taken, Truth};
-use crate::support::{existing, from_environment, kill, open_well, read_all, Rng};
+use crate::support::{existing, from_environment, kill, manual, open_well, read_all, Rng};
 use edgelog_core::sys::faulty::{FaultySys, Repeat};
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Prefixes of each other, bytes that mean something elsewhere, and the longest there may be.
 fn names() -> Vec<String> {
@@ -24,7 +26,11 @@ const PARTITIONS: u32 = 3;
 
 struct Run {
     sys: FaultySys,
-    log: Option<Log>,
+    /// One, or two that share the log as two processes do: each look and each change is by another
+    /// one.
+    logs: Vec<Log>,
+    turn: Cell<usize>,
+    is_shared: bool,
     rng: Rng,
     truth: Truth,
     groups: BTreeMap<String, Naive>,
@@ -33,6 +39,18 @@ struct Run {
     /// Copies in the dead-letter topic of groups that are gone.
     buried: u64,
     story: Vec<String>,
+}
+
+fn open_all(sys: &FaultySys, is_shared: bool) -> Vec<Log> {
+    if !is_shared {
+        return vec![open_well(sys)];
+    }
+    let options = LogOptions {
+        mode: Mode::Shared,
+        ..manual()
+    };
+    let open = || Log::open_on(Arc::new(sys.clone()), &options).unwrap();
+    vec![open(), open()]
 }
 
 fn topic_options() -> TopicOptions {
@@ -52,11 +70,15 @@ fn topic_options() -> TopicOptions {
 impl Run {
     fn new(seed: u64) -> Run {
         let sys = FaultySys::new();
-        let log = open_well(&sys);
-        log.topic("t", Create::New, &topic_options()).unwrap();
+        // Every other sequence.
+        let is_shared = seed % 2 == 0;
+        let logs = open_all(&sys, is_shared);
+        logs[0].topic("t", Create::New, &topic_options()).unwrap();
         let mut run = Run {
             sys,
-            log: Some(log),
+            logs,
+            turn: Cell::new(0),
+            is_shared,
             rng: Rng::new(seed),
             truth: Truth::default(),
             groups: BTreeMap::new(),
@@ -69,8 +91,13 @@ impl Run {
         run
     }
 
+    fn some_log(&self) -> &Log {
+        self.turn.set(self.turn.get() + 1);
+        &self.logs[self.turn.get() % self.logs.len()]
+    }
+
     fn topic(&self) -> Topic {
-        existing(self.log.as_ref().unwrap(), "t")
+        existing(self.some_log(), "t")
     }
 
     fn group(&self, name: &str) -> Group {
@@ -90,6 +117,10 @@ impl Run {
 
     /// Looks at the topic as a plain reader does.
     fn learn(&mut self) {
+        // All learn of it now: what they would find out later is nobody's fault.
+        for log in &self.logs {
+            existing(log, "t").stats().unwrap();
+        }
         let topic = self.topic();
         let all = read_all(&topic).unwrap();
         let sized = all.iter().map(|got| {
@@ -595,10 +626,12 @@ impl Run {
     /// The log is closed or its process killed; the machine may start anew before the next opening.
     fn reopen(&mut self, orderly: bool) {
         self.consumers.clear();
-        let log = self.log.take().unwrap();
-        match orderly {
-            true => log.close().unwrap(),
-            false => kill(&self.sys, log),
+        let logs = std::mem::take(&mut self.logs);
+        for log in logs {
+            match orderly {
+                true => log.close().unwrap(),
+                false => kill(&self.sys, log),
+            }
         }
         if self.rng.percent(30) {
             let boot_id = self.sys.boot_id();
@@ -606,7 +639,7 @@ impl Run {
             self.sys.set_boot_id(boot_id + 1);
             self.sys.advance_ms(self.rng.below(3_000));
         }
-        self.log = Some(open_well(&self.sys));
+        self.logs = open_all(&self.sys, self.is_shared);
         self.learn();
     }
 
@@ -780,7 +813,7 @@ impl Run {
     /// What was given up has its copy.
     fn compare_dead_letters(&self) {
         let of_groups: u64 = self.groups.values().map(|model| model.copies).sum();
-        let log = self.log.as_ref().unwrap();
+        let log = self.some_log();
         let options = TopicOptions::default();
         let dead = log.topic("dead", Create::IfMissing, &options).unwrap();
         let copies = read_all(&dead).unwrap().len() as u64;
@@ -851,7 +884,7 @@ fn groups_answer_what_the_model_says() {
     let steps = from_environment("EDGELOG_STEPS").unwrap_or(600);
     let seeds = match from_environment("EDGELOG_SEED") {
         Some(seed) => seed..=seed,
-        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(20),
+        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
     };
     println!("seeds {seeds:?}, {steps} steps each");
     let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
