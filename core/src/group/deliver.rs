@@ -185,7 +185,7 @@ impl Consumer {
         let mut moves = Vec::new();
         let fresh = self.fresh(&held.state, &changes, &mut room, receiver, &mut moves)?;
         changes.extend(moves);
-        self.deliver(
+        let skipped = self.deliver(
             &held.state,
             me,
             now.ms,
@@ -193,6 +193,7 @@ impl Consumer {
             &fresh,
             &mut changes,
         );
+        delivery.skipped = delivery.skipped.saturating_add(skipped);
         count(&changes, &mut delivery);
         let new = fresh.iter().map(|range| range.records()).sum::<u64>();
         delivery.records = given.saturating_add(usize::try_from(new).unwrap_or(usize::MAX));
@@ -360,7 +361,8 @@ impl Consumer {
         Ok(ranges)
     }
 
-    /// Notes what was read for the first time.
+    /// Notes what was read for the first time. Answers how many offsets retention had taken before
+    /// that.
     fn deliver(
         &mut self,
         state: &State,
@@ -369,7 +371,8 @@ impl Consumer {
         at_most_once: bool,
         fresh: &[Range],
         changes: &mut Vec<Change>,
-    ) {
+    ) -> u64 {
+        let mut skipped = 0_u64;
         for ranges in fresh.chunk_by(|a, b| a.partition == b.partition) {
             let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else {
                 continue;
@@ -382,6 +385,7 @@ impl Consumer {
                 Err(_) => from,
             };
             if earliest > from {
+                skipped = skipped.saturating_add(earliest.saturating_sub(from));
                 changes.push(Change::Skip {
                     partition,
                     to: earliest,
@@ -400,6 +404,7 @@ impl Consumer {
                 ranges: ranges.to_vec(),
             });
         }
+        skipped
     }
 
     fn own(&mut self, room: &mut Room, receiver: &mut impl Receiver) -> Result<Delivery> {
