@@ -526,7 +526,7 @@ static void rules_that_mean_nothing_are_invalid(void) {
     if (i == 1) options.keep.p = (char *)rules + 1;
     if (i == 2) options.keep_count = EDGELOG_KEEP_RULES_MAX + 1;
     if (i == 3) options.keep_count = UINT32_MAX;
-    if (i == 4) options.reserved = 1;
+    if (i == 4) options.hold_for_groups = 2;
     if (i == 5) rules[1].keep = 4;
     if (i == 6) rules[1].reserved = 1;
     if (i == 7) rules[0].value = 1; /* and keep is ALL */
