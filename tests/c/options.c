@@ -141,7 +141,7 @@ static void zeros_get_the_values_that_the_header_promises(void) {
   CHECK(found.segment_bytes == 16 << 20);
   CHECK(found.compaction_keys_max == 1000 && found.min_garbage_percent == 50);
   CHECK(found.tombstone_ms == 86400000 && found.compact_trigger_bytes == 16 << 20);
-  CHECK(found.keep.p == NULL && found.keep_count == 0 && found.reserved == 0);
+  CHECK(found.keep.p == NULL && found.keep_count == 0 && found.hold_for_groups == 0);
   CHECK(found.max_bytes == 0 && found.max_age_ms == 0 && found.max_records == 0);
   OK(edgelog_topic_close(topic, &failure));
   OK(edgelog_close(log, &failure));
