@@ -12,6 +12,7 @@ use crate::meta::{self, Meta};
 use crate::names::{self, SegmentName};
 use crate::options::{Create, LogOptions, Mode, OnDamage, TopicOptions};
 use crate::partition::recover::Recovery;
+use crate::partition::refresh::linger;
 use crate::partition::repair::Repair;
 use crate::partition::Partition;
 use crate::peers::region_of;
@@ -270,7 +271,7 @@ fn recover_topic(
             };
             match recovery.run(number, own, marks.unwrap_or_default()) {
                 // A segment went while we looked: what took its place is there now.
-                Err(e) if e.is_missing() && looks_left != 0 => {}
+                Err(e) if e.is_missing() && looks_left != 0 => linger(looks_left),
                 other => break other?,
             }
             looks_left = looks_left.saturating_sub(1);

@@ -79,12 +79,13 @@ impl State {
     fn is_outrun(&self, trigger_bytes: u64) -> bool {
         let sealed = self.sealed.iter().map(|segment| segment.bytes);
         let next = self.limits.segment_bytes;
-        let all = sealed.fold(next.saturating_add(self.leaving_bytes), u64::saturating_add);
+        let leaving = self.leaving.iter().map(|segment| segment.bytes);
+        let all = sealed.chain(leaving).fold(next, u64::saturating_add);
         let kept_bytes = trigger_bytes.saturating_add(self.kept_bytes);
         let uncompacted = self.uncompacted_bytes();
         let is_behind = uncompacted >= trigger_bytes
             && uncompacted.saturating_add(next) > trigger_bytes.saturating_mul(2);
-        (is_behind || self.leaving_bytes != 0) && all > kept_bytes.saturating_mul(2)
+        (is_behind || !self.leaving.is_empty()) && all > kept_bytes.saturating_mul(2)
     }
 }
 
@@ -322,7 +323,7 @@ impl Partition {
             })
         };
         let removed = remove();
-        self.state.lock().leaving_bytes = 0;
+        self.state.lock().leaving = Vec::new();
         removed
     }
 
@@ -372,8 +373,7 @@ impl Partition {
         }
         let end = at.saturating_add(old.len());
         let before = state.bytes();
-        let leaving = state.sealed.drain(at..end).map(|segment| segment.bytes);
-        state.leaving_bytes = leaving.fold(0, u64::saturating_add);
+        state.leaving = state.sealed.drain(at..end).collect();
         if let Some(new) = new {
             state.sealed.insert(at, new.sealed.clone());
         }

@@ -17,7 +17,7 @@ mod append;
 mod compact;
 mod locate;
 pub(crate) mod recover;
-mod refresh;
+pub(crate) mod refresh;
 pub(crate) mod repair;
 mod retain;
 mod sync;
@@ -116,8 +116,8 @@ pub(crate) struct State {
     compacted_to: u64,
     /// What the last compaction kept; 0 while that is not known.
     kept_bytes: u64,
-    /// Of segments that compaction replaced or removed and whose files are still there.
-    leaving_bytes: u64,
+    /// Segments that compaction replaced or removed here and whose files are still there.
+    leaving: Vec<Sealed>,
     /// The newest tie of the log's running time to a boot that this partition's files hold.
     clock: ClockMark,
     limits: Limits,

@@ -183,7 +183,7 @@ impl Recovery<'_> {
             clock,
             compacted_to,
             kept_bytes: 0,
-            leaving_bytes: 0,
+            leaving: Vec::new(),
             limits: Limits::of(self.options),
             buffered_since_ms: None,
             unsynced_since_ms: None,

@@ -9,14 +9,26 @@ use crate::limits::{LOOKS_MAX, SCAN_BYTES};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
 use crate::segment::Window;
-use crate::sys::{File, OpenHow};
+use crate::sys::{wake, File, OpenHow};
 use std::sync::Arc;
+
+/// Looks that follow each other at once.
+const LOOKS_AT_ONCE: u32 = 10;
+/// Milliseconds between later ones.
+const LOOK_PAUSE_MS: u32 = 5;
 
 /// Whether the region of the partition is taken: nobody else writes now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Locked {
     Yes,
     No,
+}
+
+/// Lets time pass between looks that came too late again and again: somebody removes much.
+pub(crate) fn linger(looks_left: u32) {
+    if looks_left < LOOKS_MAX.saturating_sub(LOOKS_AT_ONCE) {
+        wake::pause_ms(LOOK_PAUSE_MS);
+    }
 }
 
 /// What became of a look at the active segment.
@@ -174,24 +186,25 @@ impl Partition {
     ) -> Result<()> {
         let mut looks_left = LOOKS_MAX;
         loop {
-            let found = self.names(locked)?;
+            let found = self.names(state, locked)?;
             if !matches!(seen, Seen::Other) && self.only_fewer(state, &found) {
                 return Ok(());
             }
             looks_left = looks_left.saturating_sub(1);
             match self.see_anew(state, options, found, locked) {
                 // A segment went while we looked: what took its place is there now.
-                Err(e) if e.is_missing() && looks_left != 0 => {}
+                Err(e) if e.is_missing() && looks_left != 0 => linger(looks_left),
                 other => return other,
             }
         }
     }
 
-    /// The names of this partition's segments, in order.
-    fn names(&self, locked: Locked) -> Result<Vec<SegmentName>> {
+    /// The names of this partition's segments, in order, but for those that are being removed here.
+    fn names(&self, state: &State, locked: Locked) -> Result<Vec<SegmentName>> {
+        let is_leaving = |name: &SegmentName| state.leaving.iter().any(|old| old.name == *name);
         let look = || -> Result<Vec<SegmentName>> {
             let mut names = self.topic.segment_names(&self.context)?;
-            names.retain(|name| name.partition == self.number);
+            names.retain(|name| name.partition == self.number && !is_leaving(name));
             Ok(names)
         };
         let mut found = look()?;
@@ -213,7 +226,7 @@ impl Partition {
     /// Learns which sealed segments other processes removed and replaced. The region is taken, so
     /// all else is known, and there may be records in the buffer that no file tells of.
     pub(super) fn see_sealed(&self, state: &mut State) -> Result<()> {
-        let mut found = self.names(Locked::Yes)?;
+        let mut found = self.names(state, Locked::Yes)?;
         if self.only_fewer(state, &found) {
             return Ok(());
         }
@@ -292,7 +305,7 @@ impl Partition {
         fresh.poisoned = state.poisoned;
         fresh.compacted_to = fresh.compacted_to.max(state.compacted_to);
         fresh.kept_bytes = state.kept_bytes;
-        fresh.leaving_bytes = state.leaving_bytes;
+        fresh.leaving = std::mem::take(&mut state.leaving);
         fresh.durable = fresh.durable.max(state.durable);
         fresh.unsynced_since_ms = state.unsynced_since_ms;
         if fresh.clock.boot_id == 0 {

@@ -158,3 +158,48 @@ fn what_was_removed_is_no_gap() {
         assert_eq!(reader.gaps(), (0, 0));
     }
 }
+
+/// A compaction that removes many segments unlinks one after the other. Whoever looks meanwhile,
+/// in the same process and in others, takes none of them for a segment.
+#[test]
+fn who_looks_while_many_segments_are_removed_meets_none_of_them() {
+    let dir = Dir::new("looks");
+    let shared = LogOptions::default();
+    let manual = LogOptions {
+        maintenance: Maintenance::Manual,
+        ..LogOptions::default()
+    };
+    let log = Log::open(dir.path(), &shared).unwrap();
+    let other = Log::open(dir.path(), &manual).unwrap();
+    let options = TopicOptions {
+        compact_trigger_bytes: 512 * 1024,
+        ..eager(vec![rule("", Keep::Last(1))])
+    };
+    let topic = log.topic("t", Create::New, &options).unwrap();
+    let watching = existing(&other, "t");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let is_done = || done.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for watched in [&topic, &watching] {
+            scope.spawn(move || {
+                let mut earliest = 0;
+                while !is_done() {
+                    watched.stats().unwrap();
+                    let now = watched.partition_stats(0).unwrap().earliest_offset;
+                    assert!(now >= earliest, "{now} after {earliest}");
+                    earliest = now;
+                }
+            });
+        }
+        for _ in 0..8_000 {
+            append(&topic, "k", Some(&"v".repeat(200)));
+        }
+        for _ in 0..2_000 {
+            if topic.stats().unwrap().bytes < 600_000 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
