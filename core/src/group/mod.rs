@@ -18,8 +18,8 @@
 //! The two together:
 //! - [`inner`]: a group of an open topic, and the one way to change it.
 //! - [`list`]: the groups of a topic.
-//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`claim`], [`fetch`],
-//!   [`dead`], [`stats`]: what they do.
+//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`own`], [`claim`],
+//!   [`fetch`], [`dead`], [`stats`]: what they do.
 
 mod change;
 mod claim;
@@ -36,6 +36,7 @@ mod inner;
 pub(crate) mod journal;
 mod list;
 mod options;
+mod own;
 mod pending;
 pub(crate) mod sizes;
 mod snapshot;

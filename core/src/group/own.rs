@@ -1,0 +1,74 @@
+//! What a consumer has already, handed out once more: after a restart, say.
+
+use super::change::{Change, Range};
+use super::clock::Now;
+use super::consumer::Consumer;
+use super::deliver::{count, Delivery, Receiver};
+use super::fetch::{Found, Room};
+use super::inner::{Entered, Inner};
+use super::pending::Owner;
+use crate::error::Result;
+
+impl Consumer {
+    pub(super) fn own(
+        &mut self,
+        room: &mut Room,
+        receiver: &mut impl Receiver,
+    ) -> Result<Delivery> {
+        let inner = self.member.group.inner.clone();
+        let mut held = inner.enter()?;
+        let now = inner.now(&held.state);
+        let mut delivery = Delivery::default();
+        let Some(me) = self.member.number(&held.state) else {
+            return Ok(delivery);
+        };
+        let mut begun = None;
+        let done = self.own_runs(&inner, &mut held, me, room, &mut begun, &now, &mut delivery);
+        if let (Err(_), Some((partition, first))) = (&done, begun) {
+            // What was not given comes in the next call.
+            held.state.pending.go_back(me, partition, first);
+        }
+        done?;
+        delivery.records = self.fetch.count();
+        delivery.redelivered = self.fetch.count();
+        self.fetch
+            .show(|record, deliveries| receiver.record(record, deliveries));
+        Ok(delivery)
+    }
+
+    /// Copies what comes next of the consumer's own, as far as there is room; tells where it began.
+    #[expect(clippy::too_many_arguments, reason = "one call's variables")]
+    fn own_runs(
+        &mut self,
+        inner: &Inner,
+        held: &mut Entered<'_>,
+        me: Owner,
+        room: &mut Room,
+        begun: &mut Option<(u32, u64)>,
+        now: &Now,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
+        let mut found = Found::default();
+        'full: while self.fetch.count() == 0 {
+            let runs = held.state.pending.next_of(me, room.records as u32);
+            if runs.is_empty() {
+                break;
+            }
+            for run in &runs {
+                begun.get_or_insert((run.partition, run.first));
+                let range = Range::from(run);
+                let to = self.fetch.get(range, run.deliveries, room, &mut found)?;
+                if to < range.end {
+                    held.state.pending.go_back(me, run.partition, to);
+                    break 'full;
+                }
+            }
+        }
+        let mut changes = Vec::new();
+        if !found.gone.is_empty() {
+            changes.push(Change::Expire { ranges: found.gone });
+        }
+        count(&changes, delivery);
+        inner.commit(held, now, &changes)
+    }
+}
