@@ -241,21 +241,35 @@ impl Partition {
     fn step(&self, job: &mut Job) -> Result<bool> {
         let _step = self.steps.begin();
         let started_ms = self.context.sys.boot_ms();
+        let before = job.report();
         let done = job.step(self);
         job.took(self.context.sys.boot_ms().saturating_sub(started_ms));
+        self.count(&before, &job.report());
         done
     }
 
+    /// Counts what a step did: a job that never comes to its end, because another takes its place
+    /// or an error ends it, has changed the files, too.
+    fn count(&self, before: &CompactionReport, now: &CompactionReport) {
+        let counters = &mut self.state.lock().counters;
+        let add = |to: &mut u64, now: u64, before: u64| {
+            *to = to.saturating_add(now.saturating_sub(before));
+        };
+        let (removed, written) = (now.records_removed, now.bytes_written);
+        add(
+            &mut counters.compacted_records,
+            removed,
+            before.records_removed,
+        );
+        add(&mut counters.rewritten_bytes, written, before.bytes_written);
+    }
+
     fn note_compacted(&self, job: &Job) {
-        let report = job.report();
         let mut state = self.state.lock();
         state.compacted_to = state.compacted_to.max(job.end_offset());
         state.kept_bytes = job.kept_bytes();
         let counters = &mut state.counters;
-        let add = |to: &mut u64, figure: u64| *to = to.saturating_add(figure);
-        add(&mut counters.compactions, 1);
-        add(&mut counters.compacted_records, report.records_removed);
-        add(&mut counters.rewritten_bytes, report.bytes_written);
+        counters.compactions = counters.compactions.saturating_add(1);
     }
 
     /// An append that has outrun the compaction waits until that has caught up, so that what a
