@@ -191,8 +191,8 @@ impl Peers {
         let Some(alone) = self.changing.try_lock() else {
             return Ok(None);
         };
-        let taken = self.try_take(LOG_REGION)?;
-        Ok(taken.then_some(Changing {
+        // Made only then: what is dropped gives the region back, whoever of this log has it.
+        Ok(self.try_take(LOG_REGION)?.then(|| Changing {
             peers: self,
             _alone: alone,
         }))
@@ -270,5 +270,57 @@ impl Drop for Patience<'_> {
         if let Some(lock) = self.peers.lock().filter(|_| self.waiting.is_some()) {
             lock.want(self.region, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    /// A lock that others may have. Counts what is given back.
+    #[derive(Default)]
+    struct Others {
+        have_it: AtomicBool,
+        given: AtomicU32,
+    }
+
+    impl Lock for Arc<Others> {
+        fn how(&self) -> &'static str {
+            "test"
+        }
+        fn is_current(&self) -> bool {
+            true
+        }
+        fn take(&self, _region: Region) -> std::io::Result<bool> {
+            Ok(!self.have_it.load(Ordering::Relaxed))
+        }
+        fn give(&self, _region: Region) {
+            self.given.fetch_add(1, Ordering::Relaxed);
+        }
+        fn want(&self, _region: Region, _wanted: bool) {}
+        fn is_wanted(&self, _region: Region) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_change_that_others_keep_from_beginning_gives_nothing_back() {
+        let others = Arc::new(Others::default());
+        let peers = Peers::new(true, Duration::ZERO);
+        peers.set_lock(Box::new(others.clone()));
+        let given = || others.given.load(Ordering::Relaxed);
+        others.have_it.store(true, Ordering::Relaxed);
+        assert!(peers.try_change().unwrap().is_none());
+        assert!(peers.change().is_err());
+        assert_eq!(given(), 0);
+        others.have_it.store(false, Ordering::Relaxed);
+        let changing = peers.try_change().unwrap().unwrap();
+        assert!(peers.try_change().unwrap().is_none());
+        assert!(peers.try_change().unwrap().is_none());
+        assert_eq!(given(), 0);
+        drop(changing);
+        assert_eq!(given(), 1);
     }
 }

@@ -532,3 +532,64 @@ fn the_background_thread_does_what_is_due() {
     }
     log.close().unwrap();
 }
+
+#[test]
+fn compactions_of_several_threads_come_one_after_the_other() {
+    for round in 0..20 {
+        let sys = FaultySys::new();
+        let slow = SlowSys(sys, Duration::from_micros(200));
+        let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
+        let keep = KeepRule {
+            prefix: Vec::new(),
+            keep: Keep::Last(1),
+        };
+        let options = TopicOptions {
+            segment_bytes: 4096,
+            min_garbage_percent: 1,
+            compact_trigger_bytes: 4096,
+            keep: vec![keep],
+            ..TopicOptions::default()
+        };
+        let topic = log.topic("t", Create::New, &options).unwrap();
+        let value = [0; 100];
+        let append = |number: u64| {
+            let record = Record {
+                key: Some(&[(number % 7) as u8]),
+                value: Some(&value),
+                ..Record::default()
+            };
+            topic.append(&record, None).unwrap();
+        };
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // As the log's own thread does, and applications that think they have to.
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Acquire) {
+                        log.maintain(1).unwrap();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    match topic.compact() {
+                        Err(error) => assert_eq!(error.kind(), Kind::Busy, "{error}"),
+                        Ok(_) => thread::sleep(Duration::from_micros(100)),
+                    }
+                }
+            });
+            (0..2_000).for_each(append);
+            is_over.store(true, Ordering::Release);
+        });
+        topic.compact().unwrap();
+        let left = read_all(&topic).unwrap();
+        assert!(left.len() < 200, "round {round}: {} are left", left.len());
+        let newest: BTreeSet<u64> = left.iter().rev().take(7).map(|got| got.offset).collect();
+        assert_eq!(newest, (1_993..2_000).collect(), "round {round}");
+        let stats = topic.stats().unwrap();
+        let there = stats.compacted_records + left.len() as u64;
+        assert_eq!(there, 2_000, "round {round}: removed once, counted once");
+        assert!(log.verify().unwrap().is_empty(), "round {round}");
+        log.close().unwrap();
+    }
+}

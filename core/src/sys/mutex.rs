@@ -54,7 +54,9 @@ impl<T> Mutex<T> {
 
     /// None if another thread has it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        is_taken(&self.state).then_some(MutexGuard(self))
+        // Not a guard for `then_some`: made before it is known whether it is needed, it would
+        // unlock what another thread has.
+        is_taken(&self.state).then(|| MutexGuard(self))
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -227,6 +229,17 @@ mod tests {
         MutexGuard::unlocked(&mut guard, || *mutex.try_lock().unwrap() = 2);
         assert!(mutex.try_lock().is_none());
         assert_eq!(*guard, 2);
+    }
+
+    #[test]
+    fn a_try_in_vain_leaves_the_lock_with_who_has_it() {
+        let mutex = Mutex::new(0);
+        let guard = mutex.lock();
+        for _ in 0..3 {
+            assert!(mutex.try_lock().is_none());
+        }
+        drop(guard);
+        assert!(mutex.try_lock().is_some());
     }
 
     #[test]
