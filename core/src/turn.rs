@@ -161,7 +161,8 @@ pub(crate) fn enter_kept<R: Replica>(
 ) -> Result<Option<Entered<'_, R>>> {
     let state = look(replica)?;
     let enters = is_needed(&state) && is_ours(replica, &state);
-    Ok(enters.then_some(Entered { state, replica }))
+    // Only then is there something whose end gives back what was taken.
+    Ok(enters.then(|| Entered { state, replica }))
 }
 
 #[inline]
