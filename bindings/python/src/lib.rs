@@ -5,11 +5,14 @@
 
 mod batch;
 mod compaction;
+mod consumer;
 mod convert;
 mod exit;
 mod failure;
 mod fast;
 mod figures;
+mod group;
+mod handling;
 mod interpreter;
 mod keep;
 mod log;
@@ -17,8 +20,10 @@ mod options;
 mod position;
 mod reader;
 mod record;
+mod records;
 mod report;
 mod seat;
+mod settle;
 mod stats;
 mod topic;
 mod wait;
@@ -65,6 +70,12 @@ mod _edgelog {
     #[pymodule_export]
     use crate::compaction::Compaction;
     #[pymodule_export]
+    use crate::consumer::Consumer;
+    #[pymodule_export]
+    use crate::group::{Group, GroupOptions, PendingRecord};
+    #[pymodule_export]
+    use crate::handling::Handling;
+    #[pymodule_export]
     use crate::keep::{keep_all, keep_for, keep_last, keep_nothing, Keep};
     #[pymodule_export]
     use crate::log::{open, Log};
@@ -77,9 +88,14 @@ mod _edgelog {
     #[pymodule_export]
     use crate::record::Record;
     #[pymodule_export]
+    use crate::records::Records;
+    #[pymodule_export]
     use crate::report::{Damage, Report};
     #[pymodule_export]
-    use crate::stats::{CompactionReport, Gaps, LogStats, PartitionStats, TopicStats};
+    use crate::stats::{
+        CompactionReport, ConsumerStats, Delivery, Gaps, GroupStats, LogStats, PartitionStats,
+        TopicStats,
+    };
     #[pymodule_export]
     use crate::topic::Topic;
     #[pymodule_export]
@@ -91,6 +107,12 @@ mod _edgelog {
     const NAME_BYTES_MAX: u32 = edgelog_abi::NAME_BYTES_MAX;
     #[pymodule_export]
     const BATCH_RECORDS_MAX: u32 = edgelog_abi::BATCH_RECORDS_MAX;
+    #[pymodule_export]
+    const GROUPS_MAX: u32 = edgelog_abi::GROUPS_MAX;
+    #[pymodule_export]
+    const CONSUMERS_MAX: u32 = edgelog_abi::CONSUMERS_MAX;
+    #[pymodule_export]
+    const NEVER_MS: u32 = edgelog_abi::NEVER_MS;
     #[pymodule_export]
     const LINKED: bool = cfg!(feature = "linked");
 

@@ -101,11 +101,12 @@ impl Log {
     /// With create False the topic has to be there, with "new" it must not be there. Limits: at 0
     /// or None there is none. The number of partitions never changes. keep says what compaction
     /// keeps: a dict of prefixes of keys and what keep_all, keep_last, keep_for and keep_nothing
-    /// make; the longest prefix of a key counts.
+    /// make; the longest prefix of a key counts. With hold_for_groups no limit removes what a group
+    /// of the topic has not acknowledged: appends raise FullError rather.
     #[pyo3(signature = (
         name, *, partitions=None, durability=None, when_full=None, linger_ms=None,
         sync_interval_ms=None, buffer_bytes=None, segment_bytes=None, max_bytes=None,
-        max_age_ms=None, max_records=None, keep=None, compaction_keys_max=None,
+        max_age_ms=None, max_records=None, hold_for_groups=None, keep=None, compaction_keys_max=None,
         min_garbage_percent=None, tombstone_ms=None, compact_trigger_bytes=None, create=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -122,6 +123,7 @@ impl Log {
         max_bytes: Option<Number<u64>>,
         max_age_ms: Option<Number<u64>>,
         max_records: Option<Number<u64>>,
+        hold_for_groups: Option<bool>,
         keep: Option<&Bound<'_, PyAny>>,
         compaction_keys_max: Option<Number<u32>>,
         min_garbage_percent: Option<Number<u32>>,
@@ -141,6 +143,7 @@ impl Log {
             max_bytes,
             max_age_ms,
             max_records,
+            hold_for_groups,
             keep,
             compaction_keys_max,
             min_garbage_percent,

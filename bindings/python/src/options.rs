@@ -1,8 +1,8 @@
 //! The words and numbers that options are given in.
 
 use edgelog_abi::{
-    Create, Durability, Maintenance, Mode, OnDamage, OnGap, Start, TopicOptions as Options,
-    WhenFull,
+    Create, Durability, Maintenance, Mode, OnDamage, OnGap, Removal, Start, Take,
+    TopicOptions as Options, WhenFull,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -101,6 +101,32 @@ pub fn on_gap(object: &Bound<'_, PyAny>) -> PyResult<OnGap> {
     )
 }
 
+pub fn take(object: &Bound<'_, PyAny>) -> PyResult<Take> {
+    let choices = [("due", Take::Due), ("new", Take::New), ("own", Take::Own)];
+    choose("take", object, &choices)
+}
+
+pub fn removal(object: &Bound<'_, PyAny>) -> PyResult<Removal> {
+    let choices = [
+        ("release", Removal::Release),
+        ("acknowledge", Removal::Acknowledge),
+        ("if_idle", Removal::IfIdle),
+    ];
+    choose("removal", object, &choices)
+}
+
+/// Whether a loop acknowledges by itself.
+pub fn acks(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    choose("ack", object, &[("auto", true), ("explicit", false)])
+}
+
+pub fn durability_word(durability: Durability) -> &'static str {
+    let found = DURABILITIES
+        .iter()
+        .find(|(_, choice)| *choice == durability);
+    found.map_or("written", |(word, _)| word)
+}
+
 /// True: make it if it is missing. False: it has to be there. "new": it must not be there.
 pub fn create(object: Option<&Bound<'_, PyAny>>) -> PyResult<Create> {
     let Some(object) = object else {
@@ -172,6 +198,9 @@ pub struct TopicOptions {
     /// The most records; 0: no limit.
     #[pyo3(get)]
     max_records: u64,
+    /// Whether limits keep what a group has not acknowledged.
+    #[pyo3(get)]
+    hold_for_groups: bool,
     keep: Vec<(Vec<u8>, Keep)>,
     /// How many keys a compaction knows at once.
     #[pyo3(get)]
@@ -189,11 +218,10 @@ pub struct TopicOptions {
 
 impl TopicOptions {
     pub fn of(options: Options) -> TopicOptions {
-        let word = |value| DURABILITIES.iter().find(|(_, choice)| *choice == value);
         let rules = options.keep.into_iter();
         TopicOptions {
             partitions: options.partitions,
-            durability: word(options.durability).map_or("written", |(word, _)| word),
+            durability: durability_word(options.durability),
             when_full: match options.when_full {
                 WhenFull::DropOldest => "drop_oldest",
                 WhenFull::Reject => "reject",
@@ -205,6 +233,7 @@ impl TopicOptions {
             max_bytes: options.max_bytes,
             max_age_ms: options.max_age_ms,
             max_records: options.max_records,
+            hold_for_groups: options.hold_for_groups,
             keep: rules
                 .map(|rule| (rule.prefix, Keep::of(rule.keep)))
                 .collect(),
@@ -233,8 +262,8 @@ impl TopicOptions {
         Ok(format!(
             "TopicOptions(partitions={}, durability='{}', when_full='{}', linger_ms={}, \
              sync_interval_ms={}, buffer_bytes={}, segment_bytes={}, max_bytes={}, max_age_ms={}, \
-             max_records={}, keep={keep}, compaction_keys_max={}, min_garbage_percent={}, \
-             tombstone_ms={}, compact_trigger_bytes={})",
+             max_records={}, hold_for_groups={}, keep={keep}, compaction_keys_max={}, \
+             min_garbage_percent={}, tombstone_ms={}, compact_trigger_bytes={})",
             self.partitions,
             self.durability,
             self.when_full,
@@ -245,6 +274,11 @@ impl TopicOptions {
             self.max_bytes,
             self.max_age_ms,
             self.max_records,
+            if self.hold_for_groups {
+                "True"
+            } else {
+                "False"
+            },
             self.compaction_keys_max,
             self.min_garbage_percent,
             self.tombstone_ms,
@@ -265,6 +299,7 @@ pub struct Changes<'a, 'py> {
     pub max_bytes: Option<Number<u64>>,
     pub max_age_ms: Option<Number<u64>>,
     pub max_records: Option<Number<u64>>,
+    pub hold_for_groups: Option<bool>,
     pub keep: Option<&'a Bound<'py, PyAny>>,
     pub compaction_keys_max: Option<Number<u32>>,
     pub min_garbage_percent: Option<Number<u32>>,
@@ -292,6 +327,7 @@ impl Changes<'_, '_> {
         set(&mut options.max_bytes, self.max_bytes);
         set(&mut options.max_age_ms, self.max_age_ms);
         set(&mut options.max_records, self.max_records);
+        options.hold_for_groups = self.hold_for_groups.unwrap_or(options.hold_for_groups);
         if let Some(rules) = self.keep {
             options.keep = keep::rules(rules)?;
         }

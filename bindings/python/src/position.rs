@@ -26,7 +26,11 @@ impl Position {
         }
     }
 
-    fn pair(&self) -> (u32, u64) {
+    pub fn at(partition: u32, offset: u64) -> Position {
+        Position { partition, offset }
+    }
+
+    pub fn pair(&self) -> (u32, u64) {
         (self.partition, self.offset)
     }
 }

@@ -275,7 +275,7 @@ impl Reader {
     }
 }
 
-fn ignore_closed(answer: edgelog_abi::Result<()>) -> edgelog_abi::Result<()> {
+pub fn ignore_closed(answer: edgelog_abi::Result<()>) -> edgelog_abi::Result<()> {
     match answer {
         Err(error) if error.status() == Status::CLOSED => Ok(()),
         other => other,

@@ -29,6 +29,10 @@ pub struct Record {
     #[pyo3(get)]
     value: Option<Py<PyBytes>>,
     headers: Option<Py<PyTuple>>,
+    /// How often a group delivered it, this time included; 0 from a reader. No part of what makes
+    /// two records equal.
+    #[pyo3(get)]
+    deliveries: u32,
 }
 
 /// Everything that makes a record, in the order of `Record._restore`.
@@ -64,6 +68,7 @@ impl Record {
             key: view.key().map(bytes),
             value: view.value().map(bytes),
             headers,
+            deliveries: view.deliveries(),
         })
     }
 
@@ -142,6 +147,9 @@ impl Record {
         if let Some(headers) = &self.headers {
             text.push_str(&format!(", headers={}", headers.bind(py).repr()?));
         }
+        if self.deliveries > 0 {
+            text.push_str(&format!(", deliveries={}", self.deliveries));
+        }
         text.push(')');
         Ok(text)
     }
@@ -160,7 +168,8 @@ impl Record {
     }
 
     #[classmethod]
-    fn _restore(_class: &Bound<'_, PyType>, parts: Parts<'_>) -> Record {
+    #[pyo3(signature = (parts, deliveries=0))]
+    fn _restore(_class: &Bound<'_, PyType>, parts: Parts<'_>, deliveries: u32) -> Record {
         let (partition, offset, timestamp_ms, time_trusted, key, value, headers) = parts;
         Record {
             partition,
@@ -170,13 +179,14 @@ impl Record {
             key: key.map(Bound::unbind),
             value: value.map(Bound::unbind),
             headers: headers.map(Bound::unbind),
+            deliveries,
         }
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Parts<'py>,))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Parts<'py>, u32))> {
         Ok((
             py.get_type::<Record>().getattr(intern!(py, "_restore"))?,
-            (self.parts(py),),
+            (self.parts(py), self.deliveries),
         ))
     }
 }

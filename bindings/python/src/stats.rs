@@ -1,4 +1,4 @@
-//! Figures about a log, a topic, a partition and a reader.
+//! Figures about a log, a topic, a partition, a reader, a group and its consumers.
 
 use crate::figures::figures;
 
@@ -9,7 +9,7 @@ macro_rules! stats {
 
         impl $kind {
             pub fn of(stats: edgelog_abi::$kind) -> $kind {
-                $kind { $($field: stats.$field,)* }
+                $kind { $($field: stats.$field.into(),)* }
             }
         }
     };
@@ -130,5 +130,82 @@ stats! {
         keys_peak: u64,
         /// How long it took.
         duration_ms: u64,
+    }
+}
+
+stats! {
+    /// Figures about a group.
+    GroupStats {
+        /// How many consumers.
+        consumers: u32,
+        /// The records that were not delivered yet.
+        lag: u64,
+        /// The records that are delivered and not acknowledged.
+        pending: u64,
+        /// Those of them that are nobody's.
+        released: u64,
+        /// Since the first delivery of the oldest pending record; 0 without one.
+        oldest_pending_ms: u64,
+        /// The records delivered for the first time, since it was made.
+        delivered: u64,
+        /// The records delivered again.
+        redelivered: u64,
+        /// The records acknowledged.
+        acknowledged: u64,
+        /// The records that the topic removed while they were pending.
+        expired: u64,
+        /// The records given up after too many deliveries.
+        given_up: u64,
+        /// The records that the topic removed before they were delivered.
+        skipped: u64,
+        /// The bytes of its files.
+        bytes: u64,
+    }
+}
+
+stats! {
+    /// Figures about a consumer of a group.
+    ConsumerStats {
+        /// Its name.
+        name: String,
+        /// The records that it has pending.
+        pending: u64,
+        /// Since the last delivery of the one that is idle for longest; 0 without one.
+        oldest_idle_ms: u64,
+        /// Since it was last seen.
+        seen_ago_ms: u64,
+        /// Since it last got records; None: never.
+        delivered_ago_ms: Option<u64>,
+        /// The records that it got.
+        deliveries: u64,
+        /// Those of them that had been delivered before.
+        redeliveries: u64,
+    }
+}
+
+stats! {
+    /// What reading delivered, and what it found on the way. What is gone is told once.
+    #[derive(Default)]
+    Delivery {
+        /// The records that it gave.
+        records: u64,
+        /// Those of them that were delivered before.
+        redelivered: u64,
+        /// The pending records that the topic had removed.
+        expired: u64,
+        /// The records that the topic had removed before anybody got them.
+        skipped: u64,
+        /// The records that were delivered too often.
+        given_up: u64,
+    }
+}
+
+impl Delivery {
+    pub fn add(&mut self, more: &Delivery) {
+        self.records = self.records.saturating_add(more.records);
+        self.redelivered = self.redelivered.saturating_add(more.redelivered);
+        self.expired = self.expired.saturating_add(more.expired);
+        self.skipped = self.skipped.saturating_add(more.skipped);
+        self.given_up = self.given_up.saturating_add(more.given_up);
     }
 }

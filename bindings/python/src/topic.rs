@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use edgelog_abi::{ReaderOptions, Record as Input};
+use edgelog_abi::{GroupOptions, ReaderOptions, Record as Input};
 use pyo3::prelude::*;
 
 use crate::batch::{self, Batch};
@@ -10,6 +10,7 @@ use crate::compaction::Compaction;
 use crate::convert::{timestamp_ms, Headers, Key, Number, Octets};
 use crate::failure::Raise;
 use crate::figures::quoted;
+use crate::group::{Group, GroupChanges};
 use crate::log::Log;
 use crate::options::{self, Changes, TopicOptions};
 use crate::position::Position;
@@ -195,7 +196,7 @@ impl Topic {
     #[pyo3(signature = (
         *, durability=None, when_full=None, linger_ms=None, sync_interval_ms=None,
         buffer_bytes=None, segment_bytes=None, max_bytes=None, max_age_ms=None, max_records=None,
-        keep=None, compaction_keys_max=None, min_garbage_percent=None, tombstone_ms=None,
+        hold_for_groups=None, keep=None, compaction_keys_max=None, min_garbage_percent=None, tombstone_ms=None,
         compact_trigger_bytes=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -211,6 +212,7 @@ impl Topic {
         max_bytes: Option<Number<u64>>,
         max_age_ms: Option<Number<u64>>,
         max_records: Option<Number<u64>>,
+        hold_for_groups: Option<bool>,
         keep: Option<&Bound<'_, PyAny>>,
         compaction_keys_max: Option<Number<u32>>,
         min_garbage_percent: Option<Number<u32>>,
@@ -227,6 +229,7 @@ impl Topic {
             max_bytes,
             max_age_ms,
             max_records,
+            hold_for_groups,
             keep,
             compaction_keys_max,
             min_garbage_percent,
@@ -329,6 +332,71 @@ impl Topic {
             *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
         }
         Ok(record)
+    }
+
+    /// Open a group, or make it; its name is among those of this topic.
+    ///
+    /// A group that is made begins at start: "earliest", "latest", an offset or a datetime. What
+    /// options say is for a group that is made, too; see Group.configure. With create False the
+    /// group has to be there, with "new" it must not be there.
+    ///
+    /// A record that was not acknowledged comes again after ack_timeout_ms (30,000; NEVER_MS:
+    /// never), one that was refused after backoff_ms (0), doubled with each delivery up to
+    /// backoff_max_ms (60,000). After max_deliveries (0: no limit) it is given up, and the topic
+    /// dead_letter gets a copy. A consumer without work goes after consumer_ttl_ms (0: never).
+    /// durability says what a change of the group has done when its call returns: "written" (with
+    /// the operating system, the default) or "synced" (on the medium).
+    ///
+    /// TooLargeError: the topic has 1,024 groups.
+    #[pyo3(signature = (
+        name, *, start=None, create=None, durability=None, ack_timeout_ms=None, backoff_ms=None,
+        backoff_max_ms=None, max_deliveries=None, dead_letter=None, consumer_ttl_ms=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn group(
+        this: &Bound<'_, Self>,
+        name: &str,
+        start: Option<&Bound<'_, PyAny>>,
+        create: Option<&Bound<'_, PyAny>>,
+        durability: Option<&Bound<'_, PyAny>>,
+        ack_timeout_ms: Option<Number<u32>>,
+        backoff_ms: Option<Number<u32>>,
+        backoff_max_ms: Option<Number<u32>>,
+        max_deliveries: Option<Number<u32>>,
+        dead_letter: Option<String>,
+        consumer_ttl_ms: Option<Number<u32>>,
+    ) -> PyResult<Group> {
+        let py = this.py();
+        let create = options::create(create)?;
+        let start = options::start(start)?;
+        let changes = GroupChanges {
+            durability,
+            ack_timeout_ms,
+            backoff_ms,
+            backoff_max_ms,
+            max_deliveries,
+            dead_letter,
+            consumer_ttl_ms,
+        };
+        let mut options = GroupOptions::default();
+        changes.apply(&mut options)?;
+        let inner = &this.get().inner;
+        let group = py
+            .detach(|| inner.group(name, create, start, &options))
+            .raise(py)?;
+        Ok(Group::of(this.clone().unbind(), name.to_owned(), group))
+    }
+
+    /// The names of its groups, sorted.
+    fn groups(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| self.inner.group_names()).raise(py)
+    }
+
+    /// Delete a group with all that it knows; the records stay.
+    ///
+    /// Its handles and consumers raise DeletedError from then on.
+    fn delete_group(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.inner.delete_group(name)).raise(py)
     }
 
     /// Close this handle; the log stays open. A second time does nothing.

@@ -11,6 +11,12 @@ partitions. Several programs, in C, Python and Node, can use the same log at the
         for record in topic.reader():
             print(record.offset, record.key, record.value)
 
+Consumers of a group share the records and acknowledge them:
+
+        with topic.group("uplink") as group, group.consumer("worker") as consumer:
+            for record in consumer:  # waits for ever
+                print(record.value)
+
 Keys lie in the clear beside the values, also where an application encrypts its values.
 """
 
@@ -18,19 +24,31 @@ import atexit as _atexit
 
 from edgelog._edgelog import (
     BATCH_RECORDS_MAX,
+    CONSUMERS_MAX,
+    GROUPS_MAX,
     KEY_BYTES_MAX,
     LIBRARY_VERSION,
     LINKED,
     NAME_BYTES_MAX,
+    NEVER_MS,
     Compaction,
     CompactionReport,
+    Consumer,
+    ConsumerRecords,
+    ConsumerStats,
     Damage,
+    Delivery,
     Follow,
     Gaps,
+    Group,
+    GroupOptions,
+    GroupStats,
+    Handling,
     Keep,
     Log,
     LogStats,
     PartitionStats,
+    PendingRecord,
     Position,
     Reader,
     Record,
@@ -77,18 +95,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BATCH_RECORDS_MAX",
+    "CONSUMERS_MAX",
+    "GROUPS_MAX",
     "KEY_BYTES_MAX",
     "LIBRARY_VERSION",
     "LINKED",
     "NAME_BYTES_MAX",
+    "NEVER_MS",
     "BusyError",
     "CancelledError",
     "ClosedError",
     "Compaction",
     "CompactionReport",
+    "Consumer",
+    "ConsumerRecords",
+    "ConsumerStats",
     "Damage",
     "DamagedError",
     "DeletedError",
+    "Delivery",
     "Error",
     "ExistsError",
     "Follow",
@@ -96,6 +121,10 @@ __all__ = [
     "FullError",
     "GapError",
     "Gaps",
+    "Group",
+    "GroupOptions",
+    "GroupStats",
+    "Handling",
     "InternalError",
     "InvalidError",
     "IoError",
@@ -108,6 +137,7 @@ __all__ = [
     "NoSpaceError",
     "NotFoundError",
     "PartitionStats",
+    "PendingRecord",
     "PoisonedError",
     "Position",
     "ReadOnlyError",
