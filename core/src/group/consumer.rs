@@ -152,9 +152,11 @@ impl Consumer {
         };
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
-        let (_, join) = consumer.member.seat(&held.state, now.ms)?;
+        let (number, join) = consumer.member.seat(&held.state, now.ms)?;
         let changes: Vec<Change> = join.into_iter().collect();
         inner.commit(&mut held, &now, &changes)?;
+        // Who takes up a name wants to know all that it has, however far the last one got.
+        held.state.pending.start_over(number);
         drop(held);
         Ok(consumer)
     }

@@ -29,6 +29,20 @@ fn records_are_shared_and_acknowledged() {
     assert_eq!(own(&mut a, 1), [(0, 3, 1)]);
 }
 
+/// Who opens a name again reads what it has from the beginning, also where the handle before was in
+/// the middle or at the end of that.
+#[test]
+fn who_takes_up_a_name_reads_all_that_it_has() {
+    let desk = Desk::new(1);
+    desk.add(4);
+    let group = desk.group(&patient());
+    assert_eq!(take(&mut group.consumer("a").unwrap(), 4), rows(0, 4, 1));
+    for max in [1, 3, 4, 10] {
+        let mut a = group.consumer("a").unwrap();
+        assert_eq!(own(&mut a, max), rows(0, 4.min(max as u64), 1));
+    }
+}
+
 #[test]
 fn all_is_there_again_after_the_log_was_opened_again() {
     let desk = Desk::new(2);

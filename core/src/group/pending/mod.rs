@@ -317,6 +317,11 @@ impl Pending {
         }
     }
 
+    /// What [`Pending::next_of`] gives next is the first that the owner has.
+    pub(crate) fn start_over(&mut self, owner: Owner) {
+        self.owners.start_over(owner);
+    }
+
     /// The lowest pending offset.
     pub(crate) fn lowest(&self, partition: u32) -> Option<u64> {
         let slot = self.index(partition)?.first()?;

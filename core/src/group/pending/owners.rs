@@ -224,6 +224,13 @@ impl Owners {
         }
     }
 
+    /// What [`Owners::advance`] gives next is the owner's first run.
+    pub(super) fn start_over(&mut self, owner: Owner) {
+        if let Some(list) = self.lists.get_mut(&owner) {
+            list.cursor = Cursor::Start;
+        }
+    }
+
     /// How many runs there are and of how many records, if every list holds its owner's, in the
     /// order of their deliveries, linked both ways, and its sum is right.
     #[cfg(test)]
