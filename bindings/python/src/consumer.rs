@@ -284,8 +284,8 @@ impl Consumer {
     ///
     /// A record is a Record, a Position, (partition, offset) or a PendingRecord, or an iterable of
     /// those, at most 65,536. Answers for each what became of it: "done"; "already" if it was
-    /// acknowledged, given up or removed; "not_owner" if another consumer has it, or none; "unknown"
-    /// if it never was delivered. All are told in one step, which an error means was not taken.
+    /// acknowledged, given up or removed; "not_owner" if another consumer has it, or none;
+    /// "unknown" if it never was delivered. It is one step: after an error none was acknowledged.
     fn ack<'py>(
         &self,
         py: Python<'py>,

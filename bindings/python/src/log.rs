@@ -106,8 +106,9 @@ impl Log {
     #[pyo3(signature = (
         name, *, partitions=None, durability=None, when_full=None, linger_ms=None,
         sync_interval_ms=None, buffer_bytes=None, segment_bytes=None, max_bytes=None,
-        max_age_ms=None, max_records=None, hold_for_groups=None, keep=None, compaction_keys_max=None,
-        min_garbage_percent=None, tombstone_ms=None, compact_trigger_bytes=None, create=None
+        max_age_ms=None, max_records=None, hold_for_groups=None, keep=None,
+        compaction_keys_max=None, min_garbage_percent=None, tombstone_ms=None,
+        compact_trigger_bytes=None, create=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn topic(

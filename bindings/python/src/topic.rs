@@ -196,8 +196,8 @@ impl Topic {
     #[pyo3(signature = (
         *, durability=None, when_full=None, linger_ms=None, sync_interval_ms=None,
         buffer_bytes=None, segment_bytes=None, max_bytes=None, max_age_ms=None, max_records=None,
-        hold_for_groups=None, keep=None, compaction_keys_max=None, min_garbage_percent=None, tombstone_ms=None,
-        compact_trigger_bytes=None
+        hold_for_groups=None, keep=None, compaction_keys_max=None, min_garbage_percent=None,
+        tombstone_ms=None, compact_trigger_bytes=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn configure(
@@ -334,7 +334,7 @@ impl Topic {
         Ok(record)
     }
 
-    /// Open a group, or make it; its name is among those of this topic.
+    /// Open a group, or make it.
     ///
     /// A group that is made begins at start: "earliest", "latest", an offset or a datetime. What
     /// options say is for a group that is made, too; see Group.configure. With create False the
