@@ -1,7 +1,9 @@
 'use strict';
 
 const { Compaction } = require('./lib/compaction.cjs');
+const { Consumer } = require('./lib/consumer.cjs');
 const { EdgelogError } = require('./lib/error.cjs');
+const { Group } = require('./lib/group.cjs');
 const { key, partitionOf } = require('./lib/key.cjs');
 const { Log, open, openSync } = require('./lib/log.cjs');
 const { Reader } = require('./lib/reader.cjs');
@@ -10,7 +12,9 @@ const { version } = require('./lib/host.cjs');
 
 module.exports = {
   Compaction,
+  Consumer,
   EdgelogError,
+  Group,
   Log,
   Reader,
   Topic,

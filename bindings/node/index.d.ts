@@ -129,6 +129,11 @@ export interface TopicChanges {
   tombstoneMs?: number | bigint | undefined;
   /** After how many sealed bytes a compaction is due. Default: a segment. */
   compactTriggerBytes?: bigint | number | undefined;
+  /**
+   * No limit removes what a group has not acknowledged: appends fail with FULL rather. Default
+   * `false`.
+   */
+  holdForGroups?: boolean | undefined;
 }
 
 /** Options for opening a topic. All but `create` matter only when it is created. */
@@ -154,6 +159,7 @@ export interface TopicOptionsInForce {
   minGarbagePercent: number;
   tombstoneMs: number;
   compactTriggerBytes: bigint;
+  holdForGroups: boolean;
 }
 
 /** Where a record is. */
@@ -225,6 +231,205 @@ export interface LogRecord {
 
 /** Where a reader starts: at an end, at an offset (a bigint), or at a time. */
 export type Start = 'earliest' | 'latest' | bigint | Date;
+
+/** A record that a group delivered. */
+export interface Delivered extends LogRecord {
+  /** How often, this time included. */
+  deliveries: number;
+}
+
+/** Options of a group that can be changed later. */
+export interface GroupChanges {
+  /**
+   * Of what happens to the group. Default `written`. What a power cut takes can only mean that a
+   * record comes again.
+   */
+  durability?: 'written' | 'synced' | undefined;
+  /**
+   * After how long a record that was not acknowledged comes again. Default 30000; `Infinity`:
+   * never.
+   */
+  ackTimeoutMs?: number | undefined;
+  /** How long a refused record waits, doubled with each delivery. Default 0: it comes at once. */
+  backoffMs?: number | undefined;
+  /** The longest such wait. Default 60000, or `backoffMs` where that is longer. */
+  backoffMaxMs?: number | undefined;
+  /** After how many deliveries a record is given up. Default 0: never. */
+  maxDeliveries?: number | undefined;
+  /** The topic that gets a copy of what is given up. Default `null`: none. */
+  deadLetter?: string | null | undefined;
+  /** After how long a consumer goes that neither reads nor has anything pending. 0: never. */
+  consumerTtlMs?: number | undefined;
+}
+
+/** Options for opening a group. All but `create` matter only when it is made. */
+export interface GroupOptions extends GroupChanges {
+  /** Default `if_missing`. */
+  create?: Create | undefined;
+  /** Where its cursor begins. Default `earliest`. */
+  start?: Start | undefined;
+}
+
+/** The options of a group that are in force. */
+export interface GroupOptionsInForce {
+  durability: 'written' | 'synced';
+  ackTimeoutMs: number;
+  backoffMs: number;
+  backoffMaxMs: number;
+  maxDeliveries: number;
+  deadLetter: string | null;
+  consumerTtlMs: number;
+}
+
+/** Options of a consumer's read in place. */
+export interface TakeSyncOptions {
+  /** At most so many records. Default 100. */
+  max?: number | undefined;
+  /** How long to wait for the first. Default 0: not at all. `Infinity`: until it comes. */
+  timeoutMs?: number | undefined;
+  /** At most so many bytes of keys and values, but at least one record. Default 0: no limit. */
+  maxBytes?: bigint | number | undefined;
+  /**
+   * - `due` (the default): what is due again, the oldest due first, and then what is new.
+   * - `new`: only what nobody has got yet.
+   * - `own`: what this consumer has pending, without a change to it and without waiting; what a
+   *   consumer does first after a crash. Each read goes on behind the last one; behind the end
+   *   come no records once, and it starts over.
+   */
+  take?: 'due' | 'new' | 'own' | undefined;
+  /** They count as acknowledged, and are lost if the process dies. Not with `own`. */
+  atMostOnce?: boolean | undefined;
+}
+
+/** Options of a consumer's read. */
+export interface TakeOptions extends TakeSyncOptions {
+  /** Ends a wait; the read rejects with its reason, unless records came first. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Options of {@link Consumer.follow}. */
+export interface FollowTakeOptions extends TakeOptions {
+  /**
+   * How many are fetched at once. Default 1. More is faster; but those that the loop has not come
+   * to are pending, too, and all of them have to be done within `ackTimeoutMs`.
+   */
+  max?: number | undefined;
+  /** Ends when nothing came for so long. Default: never. */
+  timeoutMs?: number | undefined;
+}
+
+/** Which pending records are taken over, and how. */
+export interface ClaimOptions {
+  /** At most so many records. Default 100. */
+  max?: number | undefined;
+  /** Only what was delivered so long ago. */
+  minIdleMs?: number | bigint | undefined;
+  /** Only what was delivered so often. */
+  minDeliveries?: number | undefined;
+  /** At most so many bytes of keys and values, but at least one record. Default 0: no limit. */
+  maxBytes?: bigint | number | undefined;
+  /** It does not count as a delivery. */
+  uncount?: boolean | undefined;
+}
+
+/** How records are refused. */
+export interface NackOptions {
+  /** After how long they come again. Default: by the group's `backoffMs`. */
+  delayMs?: number | undefined;
+  /** Why, for the dead letter, which has the first 1,024 bytes of it. */
+  reason?: string | undefined;
+  /** This delivery does not count, as the consumer had no chance. */
+  uncount?: boolean | undefined;
+}
+
+/**
+ * What became of a record: it was `done`; it was `already` acknowledged, given up or removed; it is
+ * `unknown`, as none was delivered there; or it is not this consumer's (`not_owner`).
+ */
+export type Outcome = 'done' | 'already' | 'unknown' | 'not_owner';
+
+/** Which pending records are asked for. */
+export interface PendingFilter {
+  /** Only what this consumer has, the longest idle first. */
+  consumer?: string | undefined;
+  partition?: number | undefined;
+  /** From this offset on, in each partition. */
+  firstOffset?: bigint | undefined;
+  /** Up to this one, in each partition. */
+  lastOffset?: bigint | undefined;
+  /** Only what was delivered so long ago. */
+  minIdleMs?: number | bigint | undefined;
+  /** Only what was delivered so often. */
+  minDeliveries?: number | undefined;
+  /** At most so many. Default 1000. */
+  max?: number | undefined;
+}
+
+/** A record that was delivered and is not acknowledged. */
+export interface PendingRecord extends Position {
+  /** `null`: nobody has it. */
+  consumer: string | null;
+  deliveries: number;
+  /** Since its first delivery, in steps of a second. */
+  ageMs: number;
+  /** Since its last delivery. */
+  idleMs: number;
+  /** Until it comes again by itself; `null`: never. */
+  dueInMs: number | null;
+}
+
+/** Statistics of a group. */
+export interface GroupStats {
+  consumers: number;
+  /** Not delivered yet. */
+  lag: bigint;
+  /** Delivered and not acknowledged. */
+  pending: bigint;
+  /** Those of them that are nobody's. */
+  released: bigint;
+  /** Since the first delivery of the oldest pending record; 0 without one. */
+  oldestPendingMs: number;
+  /** For the first time, since the group was made. */
+  delivered: bigint;
+  /** Again. */
+  redelivered: bigint;
+  acknowledged: bigint;
+  /** Removed from the topic while pending. */
+  expired: bigint;
+  /** After too many deliveries. */
+  givenUp: bigint;
+  /** Removed from the topic before they were delivered. */
+  skipped: bigint;
+  /** Of its files. */
+  bytes: bigint;
+}
+
+/** Statistics of a consumer. */
+export interface ConsumerStats {
+  name: string;
+  /** That it has. */
+  pending: bigint;
+  /** Since the last delivery of the one that is idle for longest; 0 without one. */
+  oldestIdleMs: number;
+  /** Since it was last seen. */
+  seenAgoMs: number;
+  /** Since it last got records; `null`: never. */
+  deliveredAgoMs: number | null;
+  /** That it got. */
+  deliveries: bigint;
+  /** Those of them that had been delivered before. */
+  redeliveries: bigint;
+}
+
+/** What a consumer found to be gone. */
+export interface Lost {
+  /** Pending records that the topic had removed. */
+  expired: bigint;
+  /** Records that the topic had removed before anybody got them. */
+  skipped: bigint;
+  /** Records that were delivered too often. */
+  givenUp: bigint;
+}
 
 /** Options of a reader. */
 export interface ReaderOptions {
@@ -383,7 +588,7 @@ export interface Report {
   total: bigint;
 }
 
-/** A log: one directory. Closing it closes its topics and readers. */
+/** A log: one directory. Closing it closes its topics, readers and consumers. */
 export class Log {
   private constructor();
 
@@ -426,8 +631,8 @@ export class Log {
   verifySync(): Report;
 
   /**
-   * Flushes and closes, and rejects if the flush failed. Waits for appends under way; waits of
-   * readers end with CLOSED. A second close does nothing.
+   * Flushes and closes, and rejects if the flush failed. Waits for appends and acknowledgements
+   * under way; waits of readers and consumers end with CLOSED. A second close does nothing.
    */
   close(): Promise<void>;
   closeSync(): void;
@@ -517,7 +722,22 @@ export class Topic {
   reader(options?: ReaderOptions): Promise<Reader>;
   readerSync(options?: ReaderOptions): Reader;
 
-  /** Closes this handle. Its readers stay open. */
+  /**
+   * Opens a group, or makes it. One that is there keeps its options and its cursor, whatever else
+   * is given; see {@link Group.configure} and {@link Group.seek}.
+   */
+  group(name: string, options?: GroupOptions): Promise<Group>;
+  groupSync(name: string, options?: GroupOptions): Group;
+
+  /** The names of all groups, sorted. */
+  groups(): Promise<string[]>;
+  groupsSync(): string[];
+
+  /** Deletes a group with all that it knows. The records stay; its handles answer DELETED. */
+  deleteGroup(name: string): Promise<void>;
+  deleteGroupSync(name: string): void;
+
+  /** Closes this handle. Its readers and groups stay open. */
   close(): Promise<void>;
   closeSync(): void;
 
@@ -593,6 +813,197 @@ export class Reader implements AsyncIterable<LogRecord>, Iterable<LogRecord> {
 }
 
 /**
+ * A group: consumers that share a topic's records. Each record goes to one of them, and is pending
+ * until it is acknowledged; what is refused, or not acknowledged in time, comes again.
+ */
+export class Group {
+  private constructor();
+
+  readonly name: string;
+
+  /** Whether opening it made it. */
+  readonly created: boolean;
+
+  /** Whether this handle was closed. */
+  readonly closed: boolean;
+
+  /** The options in force, with what was chosen. */
+  options(): Promise<GroupOptionsInForce>;
+  optionsSync(): GroupOptionsInForce;
+
+  /** Changes the options that are given and leaves the others. */
+  configure(changes: GroupChanges): Promise<void>;
+  configureSync(changes: GroupChanges): void;
+
+  /**
+   * Moves the cursor, in one partition or in all. What is pending stays pending; a record that is
+   * met again meanwhile goes to whoever reads it.
+   */
+  seek(start: Start, options?: { partition?: number | undefined }): Promise<void>;
+  seekSync(start: Start, options?: { partition?: number | undefined }): void;
+
+  /**
+   * The cursor: the offset of the next new record.
+   *
+   * @param partition - Default 0.
+   */
+  position(partition?: number): Promise<bigint>;
+  positionSync(partition?: number): bigint;
+
+  stats(): Promise<GroupStats>;
+  statsSync(): GroupStats;
+
+  /** Its consumers, in the order of their names. */
+  consumers(): Promise<ConsumerStats[]>;
+  consumersSync(): ConsumerStats[];
+
+  /**
+   * Pending records, in the order of partitions and offsets; those of one consumer with the
+   * longest idle first.
+   */
+  pending(filter?: PendingFilter): Promise<PendingRecord[]>;
+  pendingSync(filter?: PendingFilter): PendingRecord[];
+
+  /** {@link Consumer.ack}, whoever has the records. */
+  ack(record: Position): Promise<Outcome>;
+  ack(records: readonly Position[]): Promise<Outcome[]>;
+  ackSync(record: Position): Outcome;
+  ackSync(records: readonly Position[]): Outcome[];
+
+  /** {@link Consumer.nack}, whoever has the records. */
+  nack(record: Position, options?: NackOptions): Promise<Outcome>;
+  nack(records: readonly Position[], options?: NackOptions): Promise<Outcome[]>;
+  nackSync(record: Position, options?: NackOptions): Outcome;
+  nackSync(records: readonly Position[], options?: NackOptions): Outcome[];
+
+  /**
+   * Removes a consumer. What it has pending is nobody's then and comes again at once (`release`,
+   * the default) or counts as acknowledged (`acknowledge`); with `if_idle` it has nothing pending,
+   * or BUSY.
+   *
+   * @returns How many records it had pending.
+   */
+  removeConsumer(name: string, options?: RemovalOptions): Promise<bigint>;
+  removeConsumerSync(name: string, options?: RemovalOptions): bigint;
+
+  /**
+   * Joins as a consumer. A consumer is its name: whoever opens it again, after a crash too, takes
+   * up what it left pending. A name is for one at a time.
+   */
+  consumer(name: string): Promise<Consumer>;
+  consumerSync(name: string): Consumer;
+
+  /** Closes this handle. Its consumers stay open. Waits for acknowledgements under way. */
+  close(): Promise<void>;
+  closeSync(): void;
+
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/** What becomes of the pending records of a consumer that is removed. */
+export interface RemovalOptions {
+  removal?: 'release' | 'acknowledge' | 'if_idle' | undefined;
+}
+
+/**
+ * A consumer of a group. One read or claim at a time: a second one while the first is under way
+ * fails with MISUSE. All else may come at any time; what is said of records by promise is done in
+ * the order of the calls, also if they are not awaited.
+ */
+export class Consumer implements AsyncIterable<Delivered> {
+  private constructor();
+
+  readonly name: string;
+
+  /** Whether it was closed. */
+  readonly closed: boolean;
+
+  /** What it found to be gone, since it was opened. Each loss is told to one consumer, once. */
+  readonly lost: Lost;
+
+  /**
+   * The next records. None: nothing now, the time is over, or {@link Consumer.wake} was called.
+   * Each of them is pending until it is acknowledged.
+   *
+   * Waits on a thread of the consumer's own. A wait does not keep the process alive, see
+   * {@link Consumer.ref}.
+   */
+  read(options?: TakeOptions): Promise<Delivered[]>;
+  /** {@link Consumer.read}, in place: with a timeout, it blocks the event loop. */
+  readSync(options?: TakeSyncOptions): Delivered[];
+
+  /** {@link Consumer.follow}: what is there, and then what comes. Acknowledge each record. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Delivered>;
+
+  /**
+   * The records that are there and then those that come, one at a time. Nothing is acknowledged by
+   * itself. Ends after `timeoutMs` without a record, by {@link Consumer.wake}, and with `take:
+   * 'own'` behind the last one.
+   */
+  follow(options?: FollowTakeOptions): AsyncIterableIterator<Delivered>;
+
+  /** Takes over pending records, of whoever has them, and reads them. */
+  claim(records: Position | readonly Position[], options?: ClaimOptions): Promise<Delivered[]>;
+  claimSync(records: Position | readonly Position[], options?: ClaimOptions): Delivered[];
+
+  /** Takes over what another consumer has pending, the longest idle first, and reads it. */
+  claimFrom(name: string, options?: ClaimOptions): Promise<Delivered[]>;
+  claimFromSync(name: string, options?: ClaimOptions): Delivered[];
+
+  /** Takes over what anybody has pending for so long, the longest idle first, and reads it. */
+  claimIdle(options: ClaimOptions & { minIdleMs: number | bigint }): Promise<Delivered[]>;
+  claimIdleSync(options: ClaimOptions & { minIdleMs: number | bigint }): Delivered[];
+
+  /** Acknowledges records: they are done. Others than its own it leaves alone. */
+  ack(record: Position): Promise<Outcome>;
+  ack(records: readonly Position[]): Promise<Outcome[]>;
+  ackSync(record: Position): Outcome;
+  ackSync(records: readonly Position[]): Outcome[];
+
+  /**
+   * Acknowledges all that it has of the record's partition, up to this one.
+   *
+   * @returns How many records those were.
+   */
+  ackUpTo(record: Position): Promise<bigint>;
+  ackUpToSync(record: Position): bigint;
+
+  /** Refuses records: they come again, or are given up if that was `maxDeliveries`. */
+  nack(record: Position, options?: NackOptions): Promise<Outcome>;
+  nack(records: readonly Position[], options?: NackOptions): Promise<Outcome[]>;
+  nackSync(record: Position, options?: NackOptions): Outcome;
+  nackSync(records: readonly Position[], options?: NackOptions): Outcome[];
+
+  /** Begins `ackTimeoutMs` anew: it is still at work on them. */
+  extend(record: Position): Promise<Outcome>;
+  extend(records: readonly Position[]): Promise<Outcome[]>;
+  extendSync(record: Position): Outcome;
+  extendSync(records: readonly Position[]): Outcome[];
+
+  /** Ends the wait under way, or else the next one, without records. */
+  wake(): void;
+
+  /** Ends this and all later reads and claims with CANCELLED. */
+  cancel(): void;
+
+  /** From now on, a wait keeps the process alive. */
+  ref(): this;
+  /** From now on, a wait does not keep the process alive. This is the default. */
+  unref(): this;
+
+  /**
+   * Closes this handle. A wait under way ends with CLOSED; acknowledgements under way are waited
+   * for. The consumer stays in its group, and what it has pending stays its own until it is due.
+   */
+  close(): Promise<void>;
+  closeSync(): void;
+
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/**
  * A compaction of one partition that the program decides: go over the records, say which go, and
  * commit. Without a commit nothing changes. One call at a time, or MISUSE.
  */
@@ -643,7 +1054,7 @@ export class Compaction implements AsyncIterable<LogRecord>, Iterable<LogRecord>
 export type ErrorCode =
   /** A wrong argument. */
   | 'INVALID'
-  /** Two calls at once on a reader. */
+  /** Two calls at once on a reader, a consumer or a compaction. */
   | 'MISUSE'
   | 'CLOSED'
   /** The process is a fork of the one that opened the log. */
@@ -665,7 +1076,7 @@ export type ErrorCode =
   /** A sync failed: reopen to write again. */
   | 'POISONED'
   | 'CANCELLED'
-  /** The topic was deleted. */
+  /** The topic or the group was deleted. */
   | 'DELETED'
   /** Records are missing: see `offset` and `offsetEnd`. */
   | 'GAP'

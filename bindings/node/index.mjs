@@ -3,7 +3,9 @@ import edgelog from './index.cjs';
 
 export const {
   Compaction,
+  Consumer,
   EdgelogError,
+  Group,
   Log,
   Reader,
   Topic,

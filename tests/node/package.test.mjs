@@ -19,7 +19,9 @@ import {
 
 const NAMES = [
   'Compaction',
+  'Consumer',
   'EdgelogError',
+  'Group',
   'Log',
   'Reader',
   'Topic',

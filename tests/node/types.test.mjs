@@ -56,8 +56,15 @@ function declared(name) {
 test('what is declared exists, and what exists is declared', async (t) => {
   const log = await openLog(t);
   const topic = await log.topic('t');
-  const reader = await topic.reader();
-  for (const [name, handle] of Object.entries({ Log: log, Topic: topic, Reader: reader })) {
+  const group = await topic.group('g');
+  const handles = {
+    Log: log,
+    Topic: topic,
+    Reader: await topic.reader(),
+    Group: group,
+    Consumer: await group.consumer('c'),
+  };
+  for (const [name, handle] of Object.entries(handles)) {
     const members = new Set(declared(name).filter((member) => member !== 'constructor'));
     assert.ok(members.size > 5);
     for (const member of members) assert.ok(member in handle, `${name}.${member}`);

@@ -3,10 +3,11 @@
 // A compaction that the program decides: it goes over the records, says which go, and commits.
 
 const { disposable } = require('./dispose.cjs');
-const { EdgelogError, invalid, later, now } = require('./error.cjs');
+const { invalid, later, now } = require('./error.cjs');
 const { native } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
 const options = require('./options.cjs');
+const { Turn } = require('./turn.cjs');
 const { unpack } = require('./unpack.cjs');
 
 // So many are fetched at once for those who take them one by one.
@@ -17,12 +18,7 @@ class Compaction {
   // Never read: as long as somebody holds a compaction, its topic and its log are not garbage.
   #topic;
   #endOffset;
-  #closed = false;
-  // One call at a time.
-  #busy = false;
-  // Records that iteration fetched and has not handed out yet, and how many of them it has.
-  #rest = [];
-  #restAt = 0;
+  #turn = new Turn('compaction');
 
   constructor(internals) {
     if (!(internals instanceof Internals))
@@ -33,7 +29,7 @@ class Compaction {
   }
 
   get closed() {
-    return this.#closed;
+    return this.#turn.closed;
   }
 
   get endOffset() {
@@ -42,114 +38,76 @@ class Compaction {
 
   async read(given) {
     const count = maxOf(given);
-    return this.#alone(async () => {
-      const rest = this.#takeRest(count);
-      return rest.length > 0 ? rest : this.#fetch(count);
-    });
+    return this.#turn.alone(() => this.#turn.take(count) ?? this.#fetch(count));
   }
 
   readSync(given) {
     const count = maxOf(given);
-    this.#check();
-    const rest = this.#takeRest(count);
-    return rest.length > 0 ? rest : this.#fetchSync(count);
+    this.#turn.check();
+    return this.#turn.take(count) ?? this.#fetchSync(count);
   }
 
-  async *[Symbol.asyncIterator]() {
-    for (;;) {
-      this.#check();
-      if (this.#restAt === this.#rest.length) {
-        this.#rest = await this.#alone(() => this.#fetch(FETCH_RECORDS));
-        this.#restAt = 0;
-        if (this.#rest.length === 0) return;
-      }
-      yield this.#rest[this.#restAt++];
-    }
+  [Symbol.asyncIterator]() {
+    return this.#turn.iterate(() => this.#fetch(FETCH_RECORDS));
   }
 
-  *[Symbol.iterator]() {
-    for (;;) {
-      this.#check();
-      if (this.#restAt === this.#rest.length) {
-        this.#rest = this.#fetchSync(FETCH_RECORDS);
-        this.#restAt = 0;
-        if (this.#rest.length === 0) return;
-      }
-      yield this.#rest[this.#restAt++];
-    }
+  [Symbol.iterator]() {
+    return this.#turn.iterateSync(() => this.#fetchSync(FETCH_RECORDS));
   }
 
   async rewind() {
-    await this.#alone(async () => {
+    await this.#turn.alone(async () => {
       await later(native.compactionRewind, this.#compaction);
-      this.#forgetRest();
+      this.#turn.forget();
     });
   }
 
   rewindSync() {
-    this.#check();
+    this.#turn.check();
     now(native.compactionRewindSync, this.#compaction);
-    this.#forgetRest();
+    this.#turn.forget();
   }
 
   keepFrom(key, offset) {
     const [bytes, from] = [keyBytes(key), options.offset(offset)];
-    this.#check();
+    this.#turn.check();
     now(native.compactionKeepFrom, this.#compaction, bytes, from);
   }
 
   drop(offset) {
     const at = options.offset(offset);
-    this.#check();
+    this.#turn.check();
     now(native.compactionDrop, this.#compaction, at);
   }
 
   async commit() {
-    return this.#alone(async () => {
+    return this.#turn.alone(async () => {
       try {
         const report = await later(native.compactionCommit, this.#compaction);
-        this.#closed = true;
+        this.#turn.close();
         return report;
       } catch (error) {
-        this.#closed ||= isOver(error);
+        if (isOver(error)) this.#turn.close();
         throw error;
       }
     });
   }
 
   commitSync() {
-    this.#check();
+    this.#turn.check();
     try {
       const report = now(native.compactionCommitSync, this.#compaction);
-      this.#closed = true;
+      this.#turn.close();
       return report;
     } catch (error) {
-      this.#closed ||= isOver(error);
+      if (isOver(error)) this.#turn.close();
       throw error;
     }
   }
 
   abandon() {
-    this.#closed = true;
-    this.#forgetRest();
+    this.#turn.close();
     native.compactionAbandon(this.#compaction);
-  }
-
-  #check() {
-    if (this.#closed) throw new EdgelogError('CLOSED', 'the compaction is closed');
-    if (this.#busy) {
-      throw new EdgelogError('MISUSE', 'another call on this compaction is under way');
-    }
-  }
-
-  async #alone(call) {
-    this.#check();
-    this.#busy = true;
-    try {
-      return await call();
-    } finally {
-      this.#busy = false;
-    }
   }
 
   async #fetch(count) {
@@ -161,20 +119,8 @@ class Compaction {
     const packed = now(native.compactionReadSync, this.#compaction, count);
     return packed === null ? [] : unpack(packed);
   }
-
-  #forgetRest() {
-    this.#rest = [];
-    this.#restAt = 0;
-  }
-
-  #takeRest(count) {
-    const taken = this.#rest.slice(this.#restAt, this.#restAt + count);
-    this.#restAt += taken.length;
-    return taken;
-  }
 }
 
-// Without a commit nothing changes: whether a block ended well cannot be told here.
 disposable(
   Compaction,
   (compaction) => compaction.abandon(),

@@ -16,8 +16,8 @@ const host = native.host((id, status, packed, failure) => {
   else wait.reject(fromMessage(failure));
 });
 
-// Waits on the reader's own thread. Resolves with packed records or a status.
-function wait(reader, max, timeoutMs) {
+// Waits on the handle's own thread. Resolves with what was packed, or a status.
+function wait(call, ...args) {
   return new Promise((resolve, reject) => {
     // Ids may come round again, but not among those that are waiting.
     do lastId = (lastId + 1) >>> 0;
@@ -25,7 +25,7 @@ function wait(reader, max, timeoutMs) {
     const id = lastId;
     waits.set(id, { resolve, reject });
     try {
-      native.readerWait(host, reader, id, max, timeoutMs);
+      call(host, id, ...args);
     } catch (error) {
       waits.delete(id);
       reject(error);

@@ -13,7 +13,7 @@ const { newTopic } = require('./topic.cjs');
 
 class Log {
   #log;
-  // Queues of this log's topics that are at work.
+  // What was begun by promise on this log, and is at work.
   #busy = new Set();
 
   constructor(internals) {
@@ -26,14 +26,14 @@ class Log {
   }
 
   async topic(name, given) {
-    checkName(name);
+    options.name(name, 'a topic');
     const { create, choices } = options.topicOptions(given);
     const topic = await later(native.logTopic, this.#log, name, create, choices);
     return newTopic(this, name, topic, this.#busy);
   }
 
   topicSync(name, given) {
-    checkName(name);
+    options.name(name, 'a topic');
     const { create, choices } = options.topicOptions(given);
     const topic = now(native.logTopicSync, this.#log, name, create, choices);
     return newTopic(this, name, topic, this.#busy);
@@ -48,12 +48,12 @@ class Log {
   }
 
   async deleteTopic(name) {
-    checkName(name);
+    options.name(name, 'a topic');
     await later(native.logDeleteTopic, this.#log, name);
   }
 
   deleteTopicSync(name) {
-    checkName(name);
+    options.name(name, 'a topic');
     now(native.logDeleteTopicSync, this.#log, name);
   }
 
@@ -166,13 +166,6 @@ function fromUrl(url) {
     return fileURLToPath(url.href);
   } catch (error) {
     throw invalid(`the URL is no path: ${error.message}`);
-  }
-}
-
-function checkName(name) {
-  // A lone surrogate would reach the library as another character.
-  if (typeof name !== 'string' || /\p{Surrogate}/u.test(name)) {
-    throw invalid("a topic's name is a well-formed string");
   }
 }
 

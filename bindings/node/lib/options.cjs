@@ -11,6 +11,10 @@ const U32_MAX = 0xffffffff;
 // As a timeout: until something comes.
 const FOREVER_MS = U32_MAX;
 const READ_RECORDS_MAX = 65536;
+// How many records a consumer takes that does not say: all of them have to be done in time.
+const CONSUMER_RECORDS = 100;
+const PENDING_RECORDS = 1000;
+const TAKE_OWN = 2;
 
 // Each kind of option: what it is without being given, and how a given one is checked.
 const choice = (...names) => ({
@@ -42,8 +46,24 @@ const u64 = {
   show: (number) => number,
 };
 
+const flag = {
+  absent: false,
+  check(value, name) {
+    if (typeof value === 'boolean') return value;
+    throw invalid(`${name} is true or false`);
+  },
+  show: (value) => value,
+};
+
 // Times are plain numbers, see "Numbers" in README.md.
 const milliseconds = { ...u64, show: Number };
+
+// How long, with Infinity for never.
+const timeout = {
+  absent: 0,
+  check: (value, name) => (value === Infinity ? FOREVER_MS : u32.check(value, name)),
+  show: (number) => (number === FOREVER_MS ? Infinity : number),
+};
 
 const CREATE = choice('if_missing', 'never', 'new');
 // The first name stands for what is not given.
@@ -107,6 +127,7 @@ const TOPIC = {
   minGarbagePercent: u32,
   tombstoneMs: milliseconds,
   compactTriggerBytes: u64,
+  holdForGroups: flag,
 };
 
 const READER = {
@@ -114,6 +135,49 @@ const READER = {
   onGap: choice('skip', 'stop'),
   bufferBytes: u32,
 };
+
+const deadLetter = {
+  absent: '',
+  check(value) {
+    if (value === null) return '';
+    name(value, 'a topic');
+    if (value === '') throw invalid("a topic's name is not empty; null: no dead letters");
+    return value;
+  },
+  show: (value) => (value === '' ? null : value),
+};
+
+const GROUP = {
+  // Not 'buffered': what a group knows is with the system at least.
+  durability: choice(undefined, undefined, 'written', 'synced'),
+  ackTimeoutMs: timeout,
+  backoffMs: u32,
+  backoffMaxMs: u32,
+  maxDeliveries: u32,
+  deadLetter,
+  consumerTtlMs: u32,
+};
+
+const TAKE = {
+  take: choice('due', 'new', 'own'),
+  maxBytes: u64,
+  atMostOnce: flag,
+};
+
+const CLAIM = {
+  minIdleMs: milliseconds,
+  minDeliveries: u32,
+  maxBytes: u64,
+  uncount: flag,
+};
+
+const PENDING = {
+  firstOffset: u64,
+  minIdleMs: milliseconds,
+  minDeliveries: u32,
+};
+
+const REMOVAL = choice('release', 'acknowledge', 'if_idle');
 
 function object(options, what) {
   if (options === undefined) return {};
@@ -151,19 +215,114 @@ const topicChanges = (options) => {
 };
 
 // `current` (from the addon) with what `changes` gives.
-function changed(current, changes) {
+function changedBy(table, current, changes) {
   const result = {};
-  for (const [name, kind] of Object.entries(TOPIC)) {
+  for (const [name, kind] of Object.entries(table)) {
     const value = changes[name];
     result[name] = value === undefined ? current[name] : kind.check(value, name);
   }
   return result;
 }
 
-function shownTopicOptions(choices) {
+function shown(table, choices) {
   const result = {};
-  for (const [name, kind] of Object.entries(TOPIC)) result[name] = kind.show(choices[name]);
+  for (const [name, kind] of Object.entries(table)) result[name] = kind.show(choices[name]);
   return result;
+}
+
+const changed = (current, changes) => changedBy(TOPIC, current, changes);
+const shownTopicOptions = (choices) => shown(TOPIC, choices);
+
+function groupOptions(options) {
+  options = object(options, 'the options of a group');
+  const create = options.create === undefined ? 0 : CREATE.check(options.create, 'create');
+  return { create, ...startOf(options.start), ...checked(GROUP, options, ['create', 'start']) };
+}
+
+function groupChanges(options) {
+  options = object(options, 'the options of a group');
+  checked(GROUP, options);
+  return options;
+}
+
+const changedGroup = (current, changes) => ({
+  ...current,
+  ...changedBy(GROUP, current, changes),
+});
+const shownGroupOptions = (choices) => shown(GROUP, choices);
+
+function groupSeek(start, options) {
+  const { partition, ...others } = object(options, 'the options of a seek');
+  checked({}, others);
+  if (partition !== undefined) u32.check(partition, 'partition');
+  if (start === undefined) throw invalid('a seek goes somewhere');
+  const { start: kind, startValue } = startOf(start);
+  return [partition, kind, startValue];
+}
+
+// Of a read of a consumer: what the addon takes, and how to wait.
+function consumerRead(options, max = CONSUMER_RECORDS, timeoutDefault = 0) {
+  options = object(options, 'the options of a read');
+  const choices = checked(TAKE, options, ['max', 'timeoutMs', 'signal']);
+  choices.max = readMax(options.max ?? max);
+  const milliseconds = timeoutMs(options.timeoutMs ?? timeoutDefault);
+  return { choices, milliseconds, signal: options.signal };
+}
+
+// A loop takes one at a time: what lies here could be done by others.
+const consumerFollow = (options) => consumerRead(options, 1, Infinity);
+
+function claim(options) {
+  options = object(options, 'the options of a claim');
+  const choices = checked(CLAIM, options, ['max']);
+  choices.max = readMax(options.max ?? CONSUMER_RECORDS);
+  return choices;
+}
+
+// Without it, it would take what others are at work on.
+function claimIdle(options) {
+  const choices = claim(options);
+  if (options?.minIdleMs === undefined) throw invalid('claimIdle wants minIdleMs');
+  return choices;
+}
+
+function nack(options) {
+  options = object(options, 'the options of nack');
+  const { reason = '', delayMs, ...others } = options;
+  const choices = checked({ uncount: flag }, others);
+  if (typeof reason !== 'string') throw invalid('reason is a string');
+  // The library has no text that is not well-formed.
+  choices.reason = Buffer.from(reason).toString();
+  if (delayMs !== undefined) choices.delayMs = u32.check(delayMs, 'delayMs');
+  return choices;
+}
+
+function pendingFilter(options) {
+  options = object(options, 'the filter of pending records');
+  const choices = checked(PENDING, options, ['consumer', 'partition', 'lastOffset', 'max']);
+  const { consumer, partition, lastOffset } = options;
+  if (consumer !== undefined) {
+    name(consumer, 'a consumer');
+    choices.consumer = consumer;
+  }
+  if (partition !== undefined) choices.partition = u32.check(partition, 'partition');
+  if (lastOffset !== undefined) choices.lastOffset = offset(lastOffset);
+  if (options.firstOffset !== undefined) offset(options.firstOffset);
+  choices.max = u32.check(options.max ?? PENDING_RECORDS, 'max');
+  return choices;
+}
+
+function removal(options) {
+  const choices = checked({ removal: REMOVAL }, object(options, 'the options of a removal'));
+  return choices.removal;
+}
+
+// A name of a topic, a group or a consumer.
+function name(value, whose) {
+  // A lone surrogate would reach the library as another character.
+  if (typeof value !== 'string' || /\p{Surrogate}/u.test(value)) {
+    throw invalid(`${whose}'s name is a well-formed string`);
+  }
 }
 
 function readerOptions(options) {
@@ -221,13 +380,27 @@ function readMax(value) {
 
 module.exports = {
   FOREVER_MS,
+  TAKE_OWN,
   changed,
+  changedGroup,
+  claim,
+  claimIdle,
+  consumerFollow,
+  consumerRead,
   durability,
+  groupChanges,
+  groupOptions,
+  groupSeek,
   logOptions,
+  nack,
+  name,
   object,
   offset,
+  pendingFilter,
   readMax,
   readerOptions,
+  removal,
+  shownGroupOptions,
   shownTopicOptions,
   startOf,
   timeoutMs,

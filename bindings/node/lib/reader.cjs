@@ -3,52 +3,49 @@
 // The reader: batches, iteration, and waiting for what is not there yet.
 
 const { disposable } = require('./dispose.cjs');
-const { EdgelogError, fromNative, invalid, later, now, settled } = require('./error.cjs');
-const { host, native, wait } = require('./host.cjs');
+const { invalid, later, now } = require('./error.cjs');
+const { native, wait } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
 const options = require('./options.cjs');
+const { Turn } = require('./turn.cjs');
 const { unpack } = require('./unpack.cjs');
+const { Waits } = require('./wait.cjs');
 
-const WOKEN = 3;
-// The longest interval of a timer.
-const TIMER_MS_MAX = 2 ** 31 - 1;
+const OK = 0;
 
 class Reader {
   #reader;
   // Never read: as long as somebody holds a reader, its topic and its log are not garbage.
   #topic;
-  #closed = false;
-  // One call at a time.
-  #busy = false;
-  #held = false;
-  // A signal woke a read that had data already: its wake-up is still to come and means nothing.
-  #staleWake = false;
-  // Records that iteration fetched and has not handed out yet, and how many of them it has.
-  #rest = [];
-  #restAt = 0;
+  #turn = new Turn('reader');
+  #waits;
 
   constructor(internals) {
     if (!(internals instanceof Internals)) throw invalid('readers come from topic.reader()');
-    this.#reader = internals.reader;
-    this.#topic = internals.topic;
+    const { topic, reader } = internals;
+    this.#reader = reader;
+    this.#topic = topic;
+    this.#waits = new Waits(() => now(native.readerWake, reader));
   }
 
   get closed() {
-    return this.#closed;
+    return this.#turn.closed;
   }
 
   async read(given) {
     const { max, timeoutMs, signal } = options.object(given, 'the options of a read');
     const [count, milliseconds] = [options.readMax(max), options.timeoutMs(timeoutMs)];
     signal?.throwIfAborted();
-    return this.#alone(() => this.#takeRest(count) ?? this.#read(count, milliseconds, signal));
+    return this.#turn.alone(() => {
+      return this.#turn.take(count) ?? this.#read(count, milliseconds, signal);
+    });
   }
 
   readSync(given) {
     const { max, timeoutMs } = options.object(given, 'the options of a read');
     const [count, milliseconds] = [options.readMax(max), options.timeoutMs(timeoutMs)];
-    this.#check();
-    return this.#takeRest(count) ?? this.#readSync(count, milliseconds);
+    this.#turn.check();
+    return this.#turn.take(count) ?? this.#readSync(count, milliseconds);
   }
 
   // To the end as it is when it gets there.
@@ -62,51 +59,39 @@ class Reader {
     return this.#iterator(options.timeoutMs(timeoutMs ?? Infinity), signal);
   }
 
-  *[Symbol.iterator]() {
-    for (;;) {
-      this.#check();
-      if (this.#restAt === this.#rest.length) {
-        this.#rest = this.#readSync(options.readMax(), 0);
-        this.#restAt = 0;
-      }
-      const record = this.#next();
-      if (record === undefined) return;
-      yield record;
-    }
+  [Symbol.iterator]() {
+    return this.#turn.iterateSync(() => this.#readSync(options.readMax(), 0));
   }
 
   async seek(start) {
     const { start: kind, startValue } = options.startOf(start);
-    await this.#alone(async () => {
+    await this.#turn.alone(async () => {
       await later(native.readerSeek, this.#reader, kind, startValue);
-      this.#forgetRest();
+      this.#turn.forget();
     });
   }
 
   seekSync(start) {
     const { start: kind, startValue } = options.startOf(start);
-    this.#check();
+    this.#turn.check();
     now(native.readerSeekSync, this.#reader, kind, startValue);
-    this.#forgetRest();
+    this.#turn.forget();
   }
 
   position(partition = 0) {
     options.u32.check(partition, 'partition');
-    this.#check();
-    for (let at = this.#restAt; at < this.#rest.length; at++) {
-      if (this.#rest[at].partition === partition) return this.#rest[at].offset;
-    }
-    return now(native.readerPosition, this.#reader, partition);
+    this.#turn.check();
+    const next = this.#turn.peek(partition);
+    return next === undefined ? now(native.readerPosition, this.#reader, partition) : next.offset;
   }
 
   gaps() {
-    this.#check();
+    this.#turn.check();
     return now(native.readerGaps, this.#reader);
   }
 
   wake() {
-    this.#staleWake = false;
-    now(native.readerWake, this.#reader);
+    this.#waits.wake();
   }
 
   cancel() {
@@ -114,138 +99,42 @@ class Reader {
   }
 
   ref() {
-    this.#held = true;
+    this.#waits.ref();
     return this;
   }
 
   unref() {
-    this.#held = false;
+    this.#waits.unref();
     return this;
   }
 
   close() {
-    this.#closed = true;
-    this.#forgetRest();
+    this.#turn.close();
     native.readerClose(this.#reader);
   }
 
-  #check() {
-    if (this.#closed) throw new EdgelogError('CLOSED', 'the reader was closed');
-    if (this.#busy) {
-      throw new EdgelogError('MISUSE', 'another call on this reader is under way');
-    }
-  }
-
-  async #alone(call) {
-    this.#check();
-    this.#busy = true;
-    try {
-      return await call();
-    } finally {
-      this.#busy = false;
-    }
-  }
-
   #readSync(count, milliseconds) {
-    const given = now(native.readerReadSync, this.#reader, count, milliseconds);
-    return typeof given === 'number' ? [] : unpack(given);
+    return shown(now(native.readerReadSync, this.#reader, count, milliseconds)).records;
   }
 
   async #read(count, milliseconds, signal) {
     // What is there already is handed out like anything else; only waiting for more is a wait.
-    let given = await later(native.readerRead, this.#reader, count);
-    if (typeof given === 'number' && milliseconds !== 0) {
-      given = await this.#wait(count, milliseconds, signal);
-    }
-    return typeof given === 'number' ? [] : unpack(given);
+    const { records } = shown(await later(native.readerRead, this.#reader, count));
+    if (records.length > 0 || milliseconds === 0) return records;
+    const ask = async (left) => shown(await wait(native.readerWait, this.#reader, count, left));
+    return this.#waits.run(ask, milliseconds, signal);
   }
 
-  // A wait does not keep the process alive; a timer does, for those who ask for it.
-  async #wait(count, milliseconds, signal) {
-    const deadline = performance.now() + milliseconds;
-    const timer = this.#held ? setInterval(() => {}, TIMER_MS_MAX) : undefined;
-    let aborted = false;
-    const abort = () => {
-      aborted = true;
-      native.readerWake(this.#reader);
-    };
-    signal?.addEventListener('abort', abort, { once: true });
-    try {
-      for (let left = milliseconds; ; left = remaining(milliseconds, deadline)) {
-        const given = await settled(wait(this.#reader, count, left));
-        if (given === WOKEN && aborted) {
-          aborted = false;
-          throw signal.reason;
-        }
-        // A wake-up that nobody asked for.
-        if (given === WOKEN && this.#staleWake) {
-          this.#staleWake = false;
-          continue;
-        }
-        // With a signal too late, records are still handed out: they would be lost.
-        if (typeof given === 'number') signal?.throwIfAborted();
-        return given;
-      }
-    } catch (error) {
-      throw fromNative(error);
-    } finally {
-      this.#staleWake ||= aborted;
-      signal?.removeEventListener('abort', abort);
-      clearInterval(timer);
-    }
-  }
-
-  #next() {
-    const record = this.#rest[this.#restAt];
-    if (record === undefined) this.#forgetRest();
-    else this.#restAt += 1;
-    return record;
-  }
-
-  #forgetRest() {
-    this.#rest = [];
-    this.#restAt = 0;
-  }
-
-  #takeRest(count) {
-    if (this.#restAt === this.#rest.length) return undefined;
-    const taken = this.#rest.slice(this.#restAt, this.#restAt + count);
-    this.#restAt += taken.length;
-    return taken;
-  }
-
-  // What was fetched and not handed out stays with the reader: a loop that is left early loses
-  // nothing.
   #iterator(milliseconds, signal) {
-    const end = { value: undefined, done: true };
-    let ended = false;
-    const fetch = async () => {
-      if (!ended) {
-        this.#rest = await this.#alone(() => this.#read(options.readMax(), milliseconds, signal));
-        this.#restAt = 0;
-      }
-      const value = this.#next();
-      ended ||= value === undefined;
-      return value === undefined ? end : { value, done: false };
-    };
-    const next = async () => {
-      if (ended) return end;
-      this.#check();
-      signal?.throwIfAborted();
-      const value = this.#next();
-      return value === undefined ? fetch() : { value, done: false };
-    };
-    return {
-      next,
-      async return(value) {
-        ended = true;
-        return { value, done: true };
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
+    return this.#turn.iterate(() => this.#read(options.readMax(), milliseconds, signal), signal);
   }
+}
+
+// Packed records, or the status that says why there are none.
+function shown(given) {
+  return typeof given === 'number'
+    ? { status: given, records: [] }
+    : { status: OK, records: unpack(given) };
 }
 
 disposable(
@@ -259,12 +148,6 @@ class Internals {
   constructor(topic, reader) {
     Object.assign(this, { topic, reader });
   }
-}
-
-function remaining(milliseconds, deadline) {
-  if (milliseconds === options.FOREVER_MS) return milliseconds;
-  // At least one: zero would not wait, and would answer differently.
-  return Math.max(1, Math.ceil(deadline - performance.now()));
 }
 
 function readerArguments(given) {

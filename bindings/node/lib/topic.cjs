@@ -5,6 +5,7 @@
 const { beginCompaction, beginCompactionSync } = require('./compaction.cjs');
 const { disposable } = require('./dispose.cjs');
 const { fromNative, invalid, later, now, settled } = require('./error.cjs');
+const { newGroup } = require('./group.cjs');
 const { native } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
 const options = require('./options.cjs');
@@ -22,12 +23,14 @@ class Topic {
   #name;
   // Never read: as long as somebody holds a topic, its log is not garbage.
   #log;
+  #busy;
 
   constructor(internals) {
     if (!(internals instanceof Internals)) throw invalid('topics come from log.topic()');
     this.#topic = internals.topic;
     this.#name = internals.name;
     this.#log = internals.log;
+    this.#busy = internals.busy;
     this.#queue = new AppendQueue(internals.topic, internals.busy);
   }
 
@@ -178,6 +181,36 @@ class Topic {
 
   readerSync(given) {
     return openReaderSync(this, this.#topic, given);
+  }
+
+  async group(name, given) {
+    options.name(name, 'a group');
+    const opened = await later(native.topicGroup, this.#topic, name, options.groupOptions(given));
+    return newGroup(this, name, opened, this.#busy);
+  }
+
+  groupSync(name, given) {
+    options.name(name, 'a group');
+    const opened = now(native.topicGroupSync, this.#topic, name, options.groupOptions(given));
+    return newGroup(this, name, opened, this.#busy);
+  }
+
+  async groups() {
+    return later(native.topicGroups, this.#topic);
+  }
+
+  groupsSync() {
+    return now(native.topicGroupsSync, this.#topic);
+  }
+
+  async deleteGroup(name) {
+    options.name(name, 'a group');
+    await later(native.topicDeleteGroup, this.#topic, name);
+  }
+
+  deleteGroupSync(name) {
+    options.name(name, 'a group');
+    now(native.topicDeleteGroupSync, this.#topic, name);
   }
 
   async close() {

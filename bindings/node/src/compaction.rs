@@ -1,22 +1,21 @@
 //! A compaction that the program decides: one call at a time, in place or on the pool.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
-use edgelog_abi::{Compaction, Error, Result, Status};
+use edgelog_abi::{Compaction, Result, Status};
 use napi::bindgen_prelude::{AsyncTask, BigInt, Buffer, External, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::children::{Children, Release};
 use crate::options::whole;
 use crate::stats::CompactionFigures;
+use crate::turn::Turn;
 use crate::unpacked;
 use crate::work::{later, now, Work};
 
 /// What calls in place and those on the pool have in common.
-pub struct Shared {
-    compaction: Mutex<Option<Compaction>>,
-    closed: AtomicBool,
+struct Shared {
+    turn: Turn<Compaction>,
 }
 
 /// The handle of a compaction.
@@ -30,8 +29,7 @@ impl CompactionHandle {
     /// Around `compaction`.
     pub fn new(compaction: Compaction, children: &Children) -> Self {
         let shared = Arc::new(Shared {
-            compaction: Mutex::new(Some(compaction)),
-            closed: AtomicBool::new(false),
+            turn: Turn::new("compaction", compaction),
         });
         children.adopt(Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Release>)));
         CompactionHandle { shared }
@@ -40,57 +38,23 @@ impl CompactionHandle {
 
 impl Release for Shared {
     fn release(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.drop_if_closed();
+        self.turn.end();
+        self.turn.drop_if_ended();
     }
 }
 
 impl Shared {
-    fn with<T>(&self, call: impl FnOnce(&mut Compaction) -> Result<T>) -> Result<T> {
-        let result = match self.claim()?.as_mut() {
-            Some(compaction) => call(compaction),
-            None => Err(Error::new(Status::CLOSED, "the compaction is closed")),
-        };
-        self.drop_if_closed();
-        result
-    }
-
-    fn claim(&self) -> Result<MutexGuard<'_, Option<Compaction>>> {
-        match self.compaction.try_lock() {
-            Ok(compaction) => Ok(compaction),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Error::new(
-                Status::MISUSE,
-                "another call on this compaction is under way",
-            )),
-        }
-    }
-
-    /// Whoever holds the compaction last closes it: the flag is set before this is tried.
-    fn drop_if_closed(&self) {
-        if self.closed.load(Ordering::SeqCst) {
-            if let Ok(mut compaction) = self.claim() {
-                compaction.take();
-            }
-        }
-    }
-
     /// The next records, packed; none at the end.
     fn read(&self, max: u32) -> Result<Option<Buffer>> {
-        let packed = self.with(|compaction| {
-            Ok(compaction.read(max)?.map(|records| {
-                let mut packed = Vec::new();
-                for record in records {
-                    unpacked::push(&mut packed, &record);
-                }
-                packed
-            }))
+        let packed = self.turn.with(|compaction| {
+            let records = compaction.read(max)?;
+            Ok(records.map(|records| unpacked::all(Vec::new(), records)))
         });
         packed.map(|packed| packed.map(Buffer::from))
     }
 
     fn commit(&self) -> Result<CompactionFigures> {
-        let done = self.with(Compaction::commit);
+        let done = self.turn.with(Compaction::commit);
         if !matches!(&done, Err(error) if matches!(error.status(), Status::BUSY | Status::MISUSE)) {
             self.release();
         }
@@ -102,7 +66,7 @@ impl Shared {
 #[napi]
 pub fn compaction_end_offset(compaction: &Handle) -> napi::Result<BigInt> {
     let end_offset = |compaction: &mut Compaction| compaction.end_offset();
-    now(compaction.shared.with(end_offset).map(BigInt::from))
+    now(compaction.shared.turn.with(end_offset).map(BigInt::from))
 }
 
 /// The next records.
@@ -122,13 +86,13 @@ pub fn compaction_read_sync(compaction: &Handle, max: u32) -> napi::Result<Optio
 #[napi]
 pub fn compaction_rewind(compaction: &Handle) -> AsyncTask<Work> {
     let shared = Arc::clone(&compaction.shared);
-    later(move || shared.with(Compaction::rewind))
+    later(move || shared.turn.with(Compaction::rewind))
 }
 
 /// Back to the first record, in place.
 #[napi]
 pub fn compaction_rewind_sync(compaction: &Handle) -> napi::Result<()> {
-    now(compaction.shared.with(Compaction::rewind))
+    now(compaction.shared.turn.with(Compaction::rewind))
 }
 
 /// Of this key, what is before the offset goes.
@@ -141,6 +105,7 @@ pub fn compaction_keep_from(
     now(whole(&offset).and_then(|offset| {
         compaction
             .shared
+            .turn
             .with(|compaction| compaction.keep_from(&key, offset))
     }))
 }
@@ -151,6 +116,7 @@ pub fn compaction_drop(compaction: &Handle, offset: BigInt) -> napi::Result<()> 
     now(whole(&offset).and_then(|offset| {
         compaction
             .shared
+            .turn
             .with(|compaction| compaction.drop_record(offset))
     }))
 }

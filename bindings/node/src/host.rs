@@ -9,7 +9,7 @@ use napi::bindgen_prelude::*;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi_derive::napi;
 
-use crate::reader::ReaderShared;
+use crate::children::{Children, Release};
 use crate::waiter::Answer;
 use crate::work::now;
 
@@ -25,7 +25,8 @@ const STACK_BYTES: usize = 256 * 1024;
 pub struct Host {
     deliver: Deliver,
     logs: Mutex<Vec<Weak<Log>>>,
-    readers: Mutex<Vec<Weak<ReaderShared>>>,
+    /// What has a thread that waits.
+    waiting: Children,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -37,8 +38,8 @@ impl Host {
         logs.push(Arc::downgrade(log));
     }
 
-    /// Starts the thread on which `reader` waits.
-    pub fn start<F>(&self, reader: &Arc<ReaderShared>, run: F) -> edgelog_abi::Result<()>
+    /// Starts the thread on which `owner` waits.
+    pub fn start<F>(&self, owner: Weak<dyn Release>, run: F) -> edgelog_abi::Result<()>
     where
         F: FnOnce() + Send + 'static,
     {
@@ -51,9 +52,7 @@ impl Host {
         threads.retain(|other| !other.is_finished());
         threads.push(thread);
         drop(threads);
-        let mut readers = lock(&self.readers);
-        readers.retain(|other| other.strong_count() > 0);
-        readers.push(Arc::downgrade(reader));
+        self.waiting.adopt(owner);
         Ok(())
     }
 
@@ -70,11 +69,7 @@ impl Host {
 
     /// Ends every wait, joins the threads, closes the logs. No thread outlives its environment.
     fn end(&self) {
-        for reader in lock(&self.readers).drain(..) {
-            if let Some(reader) = reader.upgrade() {
-                reader.shut();
-            }
-        }
+        self.waiting.release();
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
         for thread in threads {
             let _panicked = thread.join();
@@ -110,7 +105,7 @@ pub fn host(env: Env, deliver: Function<'_, AnswerArgs, ()>) -> Result<External<
     let host = Arc::new(Host {
         deliver,
         logs: Mutex::default(),
-        readers: Mutex::default(),
+        waiting: Children::default(),
         threads: Mutex::default(),
     });
     // Hooks run last in, first out: before the function above is taken down.

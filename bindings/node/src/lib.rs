@@ -7,7 +7,9 @@
 
 mod children;
 mod compaction;
+mod consumer;
 mod failure;
+mod group;
 mod host;
 mod key;
 mod log;
@@ -17,8 +19,10 @@ mod position;
 mod queue;
 mod reader;
 mod report;
+mod settle;
 mod stats;
 mod topic;
+mod turn;
 mod unpacked;
 mod waiter;
 mod work;

@@ -79,6 +79,8 @@ pub struct TopicChoices {
     pub tombstone_ms: BigInt,
     /// 0: the default.
     pub compact_trigger_bytes: BigInt,
+    /// Whether limits wait for groups.
+    pub hold_for_groups: bool,
 }
 
 /// What compaction keeps of the keys that start with a prefix.
@@ -145,6 +147,7 @@ impl TopicChoices {
             min_garbage_percent: self.min_garbage_percent,
             tombstone_ms: whole(&self.tombstone_ms)?,
             compact_trigger_bytes: whole(&self.compact_trigger_bytes)?,
+            hold_for_groups: self.hold_for_groups,
         })
     }
 
@@ -152,12 +155,7 @@ impl TopicChoices {
     pub fn of(options: &TopicOptions) -> Self {
         TopicChoices {
             partitions: options.partitions,
-            durability: match options.durability {
-                Durability::Default => 0,
-                Durability::Buffered => 1,
-                Durability::Written => 2,
-                Durability::Synced => 3,
-            },
+            durability: level(options.durability),
             when_full: match options.when_full {
                 WhenFull::DropOldest => 0,
                 WhenFull::Reject => 1,
@@ -174,6 +172,7 @@ impl TopicChoices {
             min_garbage_percent: options.min_garbage_percent,
             tombstone_ms: options.tombstone_ms.into(),
             compact_trigger_bytes: options.compact_trigger_bytes.into(),
+            hold_for_groups: options.hold_for_groups,
         }
     }
 }
@@ -237,6 +236,16 @@ pub fn durability(number: u32) -> Result<Durability> {
     )
 }
 
+/// The number of a durability level.
+pub fn level(durability: Durability) -> u32 {
+    match durability {
+        Durability::Default => 0,
+        Durability::Buffered => 1,
+        Durability::Written => 2,
+        Durability::Synced => 3,
+    }
+}
+
 /// A `BigInt` as an unsigned number of 64 bits, or INVALID.
 pub fn whole(value: &BigInt) -> Result<u64> {
     match value.get_u64() {
@@ -248,7 +257,8 @@ pub fn whole(value: &BigInt) -> Result<u64> {
     }
 }
 
-fn pick<T, const N: usize>(number: u32, choices: [T; N]) -> Result<T> {
+/// The choice with that number.
+pub fn pick<T, const N: usize>(number: u32, choices: [T; N]) -> Result<T> {
     choices
         .into_iter()
         .nth(number as usize)

@@ -58,7 +58,8 @@ impl<'a> Cursor<'a> {
         Ok(u32::from_le_bytes(*taken))
     }
 
-    fn u64(&mut self) -> Result<u64> {
+    /// The next eight bytes.
+    pub fn u64(&mut self) -> Result<u64> {
         let (taken, rest) = self.rest.split_first_chunk::<8>().ok_or_else(short)?;
         self.rest = rest;
         Ok(u64::from_le_bytes(*taken))

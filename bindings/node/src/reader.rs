@@ -1,169 +1,115 @@
 //! The reader: one call at a time, in place, on the pool, or on a thread that waits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use edgelog_abi::{Error, Read, Reader, ReaderControl, Result, Status, Timeout};
+use edgelog_abi::{Read, Reader, ReaderControl, Records, Result, Status, Timeout};
 use napi::bindgen_prelude::{AsyncTask, BigInt, Buffer, Either, External};
 use napi_derive::napi;
 
 use crate::children::{Children, Release};
-use crate::host::{lock, Host};
+use crate::host::Host;
 use crate::options::start;
+use crate::turn::Turn;
 use crate::unpacked;
-use crate::waiter::Waiter;
+use crate::waiter::{Given, Waiter};
 use crate::work::{later, now, Work};
 
 /// As a timeout: until something comes.
 const FOREVER_MS: u32 = u32::MAX;
 
 /// What a call and the thread that waits have in common.
-pub struct ReaderShared {
-    reader: Mutex<Option<Reader>>,
+struct Shared {
+    turn: Turn<Reader>,
     control: ReaderControl,
-    closed: AtomicBool,
-    /// Started with the first wait. The thread holds this struct in turn, until it is shut.
-    waiter: Mutex<Option<Waiter>>,
+    waiter: Waiter,
 }
 
 /// The handle of an open reader. When it goes, so does its thread.
 pub struct ReaderHandle {
-    shared: Arc<ReaderShared>,
+    shared: Arc<Shared>,
 }
 
 type Handle = External<ReaderHandle>;
 
-/// Records, packed, or the status that says why there are none.
-pub enum Given {
-    /// At least one.
-    Records(Vec<u8>),
-    /// END, TIMEOUT or WOKEN.
-    Nothing(Status),
-}
-
 impl Given {
     fn crossing(self) -> Either<Buffer, i32> {
         match self {
-            Given::Records(packed) => Either::A(packed.into()),
+            Given::Packed(packed) => Either::A(packed.into()),
             Given::Nothing(status) => Either::B(status.code()),
         }
+    }
+}
+
+/// A timeout as JavaScript gives it.
+pub fn timeout(milliseconds: u32) -> Timeout {
+    match milliseconds {
+        0 => Timeout::Now,
+        FOREVER_MS => Timeout::Never,
+        milliseconds => Timeout::After(Duration::from_millis(milliseconds.into())),
+    }
+}
+
+/// The records of a read, or the status that says why there are none.
+pub fn taken(read: Read<'_>) -> std::result::Result<Records<'_>, Status> {
+    match read {
+        Read::Records(records) => Ok(records),
+        Read::End => Err(Status::END),
+        Read::TimedOut => Err(Status::TIMEOUT),
+        Read::Woken => Err(Status::WOKEN),
     }
 }
 
 impl ReaderHandle {
     /// Around `reader`.
     pub fn new(reader: Reader, children: &Children) -> Self {
-        let control = reader.control();
-        let shared = Arc::new(ReaderShared {
-            reader: Mutex::new(Some(reader)),
-            control,
-            closed: AtomicBool::new(false),
-            waiter: Mutex::default(),
+        let shared = Arc::new(Shared {
+            control: reader.control(),
+            turn: Turn::new("reader", reader),
+            waiter: Waiter::default(),
         });
         children.adopt(Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Release>)));
         ReaderHandle { shared }
     }
 }
 
-impl Release for ReaderShared {
+impl Release for Shared {
+    /// Ends a wait and its thread, and closes the reader, now or when the call under way ends.
     fn release(&self) {
-        self.shut();
+        self.turn.end();
+        self.waiter.end();
+        // An error means that there is nothing left to cancel.
+        let _gone = self.control.cancel();
+        self.turn.drop_if_ended();
     }
 }
 
 impl Drop for ReaderHandle {
     fn drop(&mut self) {
-        self.shared.shut();
+        self.shared.release();
     }
 }
 
-impl ReaderShared {
+impl Shared {
     /// The next records, at most `max`.
-    pub fn read(&self, max: u32, timeout_ms: u32) -> Result<Given> {
-        let timeout = match timeout_ms {
-            0 => Timeout::Now,
-            FOREVER_MS => Timeout::Never,
-            milliseconds => Timeout::After(Duration::from_millis(milliseconds.into())),
-        };
-        self.with(|reader| {
-            Ok(match reader.read(max, timeout)? {
-                Read::Records(records) => {
-                    let mut packed = Vec::new();
-                    for record in records {
-                        unpacked::push(&mut packed, &record);
-                    }
-                    Given::Records(packed)
-                }
-                Read::End => Given::Nothing(Status::END),
-                Read::TimedOut => Given::Nothing(Status::TIMEOUT),
-                Read::Woken => Given::Nothing(Status::WOKEN),
+    fn read(&self, max: u32, timeout_ms: u32) -> Result<Given> {
+        self.turn.with(|reader| {
+            Ok(match taken(reader.read(max, timeout(timeout_ms))?) {
+                Ok(records) => Given::Packed(unpacked::all(Vec::new(), records)),
+                Err(status) => Given::Nothing(status),
             })
         })
     }
 
     /// Has the thread wait; the answer comes under `id`.
     fn wait(self: &Arc<Self>, host: &Arc<Host>, id: u32, max: u32, ms: u32) -> Result<()> {
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(closed());
+        if self.turn.has_ended() {
+            return Err(self.turn.closed());
         }
-        let mut waiter = lock(&self.waiter);
-        let waiter = match waiter.as_mut() {
-            Some(waiter) => waiter,
-            None => waiter.insert(Waiter::start(host, self)?),
-        };
-        waiter.ask(id, max, ms)
+        let own = Arc::clone(self);
+        let owner = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Release>));
+        self.waiter.ask(host, owner, id, move || own.read(max, ms))
     }
-
-    /// Ends a wait and its thread, and closes the reader, now or when the call under way ends.
-    pub fn shut(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        lock(&self.waiter).take();
-        // An error means that there is nothing left to cancel.
-        let _gone = self.control.cancel();
-        self.drop_if_closed();
-    }
-
-    fn with<T>(&self, call: impl FnOnce(&mut Reader) -> Result<T>) -> Result<T> {
-        let result = match self.claim()?.as_mut() {
-            Some(reader) => call(reader),
-            None => Err(closed()),
-        };
-        self.drop_if_closed();
-        match result {
-            // It was closing that cancelled the wait.
-            Err(error)
-                if error.status() == Status::CANCELLED && self.closed.load(Ordering::SeqCst) =>
-            {
-                Err(closed())
-            }
-            result => result,
-        }
-    }
-
-    fn claim(&self) -> Result<MutexGuard<'_, Option<Reader>>> {
-        match self.reader.try_lock() {
-            Ok(reader) => Ok(reader),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Error::new(
-                Status::MISUSE,
-                "another call on this reader is under way",
-            )),
-        }
-    }
-
-    /// Whoever holds the reader last closes it: the flag is set before this is tried.
-    fn drop_if_closed(&self) {
-        if self.closed.load(Ordering::SeqCst) {
-            if let Ok(mut reader) = self.claim() {
-                reader.take();
-            }
-        }
-    }
-}
-
-fn closed() -> Error {
-    Error::new(Status::CLOSED, "the reader was closed")
 }
 
 /// Reads in place, waiting if asked to.
@@ -187,8 +133,8 @@ pub fn reader_read(reader: &Handle, max: u32) -> AsyncTask<Work> {
 #[napi]
 pub fn reader_wait(
     host: &External<Arc<Host>>,
-    reader: &Handle,
     id: u32,
+    reader: &Handle,
     max: u32,
     timeout_ms: u32,
 ) -> napi::Result<()> {
@@ -207,9 +153,9 @@ pub fn reader_cancel(reader: &Handle) -> napi::Result<()> {
     now(reader.shared.control.cancel())
 }
 
-fn seek(shared: &ReaderShared, kind: u32, value: &BigInt) -> Result<()> {
+fn seek(shared: &Shared, kind: u32, value: &BigInt) -> Result<()> {
     let start = start(kind, value)?;
-    shared.with(|reader| reader.seek(start))
+    shared.turn.with(|reader| reader.seek(start))
 }
 
 /// Moves the reader.
@@ -230,6 +176,7 @@ pub fn reader_seek_sync(reader: &Handle, kind: u32, value: BigInt) -> napi::Resu
 pub fn reader_position(reader: &Handle, partition: u32) -> napi::Result<BigInt> {
     now(reader
         .shared
+        .turn
         .with(|reader| reader.position(partition).map(BigInt::from)))
 }
 
@@ -245,7 +192,7 @@ pub struct GapFigures {
 /// Damage that was met so far.
 #[napi]
 pub fn reader_gaps(reader: &Handle) -> napi::Result<GapFigures> {
-    now(reader.shared.with(|reader| {
+    now(reader.shared.turn.with(|reader| {
         let gaps = reader.gaps()?;
         Ok(GapFigures {
             gaps: gaps.gaps.into(),
@@ -257,5 +204,5 @@ pub fn reader_gaps(reader: &Handle) -> napi::Result<GapFigures> {
 /// Closes the reader; a wait under way ends with CLOSED.
 #[napi]
 pub fn reader_close(reader: &Handle) {
-    reader.shared.shut();
+    reader.shared.release();
 }

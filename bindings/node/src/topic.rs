@@ -8,6 +8,7 @@ use napi_derive::napi;
 
 use crate::children::{Children, Release};
 use crate::compaction::CompactionHandle;
+use crate::group::{GroupChoices, GroupHandle, OpenedGroup};
 use crate::host::lock;
 use crate::options::{self, durability, ReaderChoices, TopicChoices};
 use crate::packed::{each_batch, one, Cursor};
@@ -313,6 +314,68 @@ pub fn topic_reader_sync(
         &choices,
         key.as_deref(),
     ))
+}
+
+fn open_group(
+    topic: &Topic,
+    children: &Arc<Children>,
+    name: &str,
+    choices: &GroupChoices,
+) -> edgelog_abi::Result<OpenedGroup> {
+    let (create, start) = (options::create(choices.create)?, choices.start()?);
+    let (group, created) = topic.group(name, create, start, &choices.options()?)?;
+    Ok(OpenedGroup {
+        group: External::new(GroupHandle::new(group, Arc::clone(children))),
+        created,
+    })
+}
+
+/// Opens a group, or makes it.
+#[napi]
+pub fn topic_group(
+    topic: &Handle,
+    name: String,
+    choices: GroupChoices,
+) -> AsyncTask<Work<OpenedGroup>> {
+    let children = Arc::clone(&topic.children);
+    let topic = Arc::clone(&topic.topic);
+    later(move || open_group(&topic, &children, &name, &choices))
+}
+
+/// Opens a group, or makes it, in place.
+#[napi]
+pub fn topic_group_sync(
+    topic: &Handle,
+    name: String,
+    choices: GroupChoices,
+) -> Result<OpenedGroup> {
+    now(open_group(&topic.topic, &topic.children, &name, &choices))
+}
+
+/// The names of the groups.
+#[napi]
+pub fn topic_groups(topic: &Handle) -> AsyncTask<Work<Vec<String>>> {
+    let topic = Arc::clone(&topic.topic);
+    later(move || topic.group_names())
+}
+
+/// The names of the groups, in place.
+#[napi]
+pub fn topic_groups_sync(topic: &Handle) -> Result<Vec<String>> {
+    now(topic.topic.group_names())
+}
+
+/// Deletes a group.
+#[napi]
+pub fn topic_delete_group(topic: &Handle, name: String) -> AsyncTask<Work<()>> {
+    let topic = Arc::clone(&topic.topic);
+    later(move || topic.delete_group(&name))
+}
+
+/// Deletes a group in place.
+#[napi]
+pub fn topic_delete_group_sync(topic: &Handle, name: String) -> Result<()> {
+    now(topic.topic.delete_group(&name))
 }
 
 fn close(topic: &Topic, lookup: &Lookup) -> edgelog_abi::Result<()> {

@@ -1,6 +1,6 @@
 //! Records on their way out: one buffer a read, taken apart by `lib/unpack.cjs`.
 //!
-//! A record is a head of 40 bytes and then its key, its value and its headers without gaps. All
+//! A record is a head of 44 bytes and then its key, its value and its headers without gaps. All
 //! numbers are little-endian.
 //!
 //! | at | bytes | what |
@@ -13,14 +13,23 @@
 //! | 20 | 4 | bytes of all headers |
 //! | 24 | 8 | offset |
 //! | 32 | 8 | timestamp in milliseconds |
+//! | 40 | 4 | how often a group delivered it |
 //!
 //! A header is 4 bytes of length of its name, 4 of its value, then both.
 
-use edgelog_abi::RecordView;
+use edgelog_abi::{RecordView, Records};
 
 const HAS_KEY: u32 = 1;
 const HAS_VALUE: u32 = 2;
 const TIME_TRUSTED: u32 = 16;
+
+/// `records` behind what is in `out`.
+pub fn all(mut out: Vec<u8>, records: Records<'_>) -> Vec<u8> {
+    for record in records {
+        push(&mut out, &record);
+    }
+    out
+}
 
 /// Adds `record` to `out`.
 pub fn push(out: &mut Vec<u8>, record: &RecordView<'_>) {
@@ -54,6 +63,7 @@ pub fn push(out: &mut Vec<u8>, record: &RecordView<'_>) {
     }
     out.extend_from_slice(&record.offset().to_le_bytes());
     out.extend_from_slice(&record.timestamp_ms().to_le_bytes());
+    out.extend_from_slice(&record.deliveries().to_le_bytes());
     out.extend_from_slice(key);
     out.extend_from_slice(value);
     for header in headers {

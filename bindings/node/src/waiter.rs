@@ -1,77 +1,89 @@
-//! The thread on which one reader waits. libuv's pool has four threads for everything; a wait
-//! there would hold up the process's files and name look-ups.
+//! The thread on which one reader or consumer waits. libuv's pool has four threads for everything;
+//! a wait there would hold up the process's files and name look-ups.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use edgelog_abi::{Result, Status};
 
+use crate::children::Release;
 use crate::failure::{broken, message};
-use crate::host::Host;
-use crate::reader::{Given, ReaderShared};
+use crate::host::{lock, Host};
 
 /// What JavaScript is told at the end of a wait.
 pub struct Answer {
     /// Of the wait.
     pub id: u32,
-    /// Why there are no records, if there are none.
+    /// Why there is nothing, if there is nothing.
     pub status: i32,
-    /// Records, see [`crate::unpacked`].
+    /// What came.
     pub packed: Option<Vec<u8>>,
     /// What went wrong, see [`crate::failure`].
     pub failure: Option<String>,
 }
 
-struct Request {
-    id: u32,
-    max: u32,
-    timeout_ms: u32,
+/// What a wait gave.
+pub enum Given {
+    /// What came, packed.
+    Packed(Vec<u8>),
+    /// END, TIMEOUT or WOKEN.
+    Nothing(Status),
 }
 
-/// A running thread. Without it, the thread ends after the wait under way.
+type Job = Box<dyn FnOnce() -> Answer + Send>;
+
+/// The thread of one handle: started with the first wait, ended when the handle is.
+#[derive(Default)]
 pub struct Waiter {
-    requests: Sender<Request>,
+    /// Without it, the thread ends after the wait under way.
+    jobs: Mutex<Option<Sender<Job>>>,
 }
 
 impl Waiter {
-    /// Starts a thread for `reader`.
-    pub fn start(host: &Arc<Host>, reader: &Arc<ReaderShared>) -> Result<Self> {
-        let (requests, received) = mpsc::channel();
-        let (own_host, own_reader) = (Arc::clone(host), Arc::clone(reader));
-        host.start(reader, move || run(&own_host, &own_reader, &received))?;
-        Ok(Waiter { requests })
+    /// Has the thread wait; the answer comes under `id`. `owner` is released with the environment.
+    pub fn ask<F>(&self, host: &Arc<Host>, owner: Weak<dyn Release>, id: u32, wait: F) -> Result<()>
+    where
+        F: FnOnce() -> Result<Given> + Send + 'static,
+    {
+        let mut jobs = lock(&self.jobs);
+        let jobs = match jobs.as_mut() {
+            Some(jobs) => jobs,
+            None => jobs.insert(start(host, owner)?),
+        };
+        jobs.send(Box::new(move || answer(id, wait())))
+            .map_err(|_| broken("the thread that waits has ended"))
     }
 
-    /// Has the thread read; the answer comes under `id`.
-    pub fn ask(&self, id: u32, max: u32, timeout_ms: u32) -> Result<()> {
-        self.requests
-            .send(Request {
-                id,
-                max,
-                timeout_ms,
-            })
-            .map_err(|_| broken("the thread that waits has ended"))
+    /// Ends the thread after the wait under way.
+    pub fn end(&self) {
+        lock(&self.jobs).take();
     }
 }
 
-fn run(host: &Host, reader: &ReaderShared, requests: &Receiver<Request>) {
-    while let Ok(Request {
-        id,
-        max,
-        timeout_ms,
-    }) = requests.recv()
-    {
-        let mut answer = Answer {
-            id,
-            status: Status::OK.code(),
-            packed: None,
-            failure: None,
-        };
-        match reader.read(max, timeout_ms) {
-            Ok(Given::Records(packed)) => answer.packed = Some(packed),
-            Ok(Given::Nothing(status)) => answer.status = status.code(),
-            Err(error) => answer.failure = Some(message(&error)),
-        }
-        host.answer(answer);
+fn start(host: &Arc<Host>, owner: Weak<dyn Release>) -> Result<Sender<Job>> {
+    let (jobs, received) = mpsc::channel();
+    let own_host = Arc::clone(host);
+    host.start(owner, move || run(&own_host, &received))?;
+    Ok(jobs)
+}
+
+fn run(host: &Host, jobs: &Receiver<Job>) {
+    while let Ok(job) = jobs.recv() {
+        host.answer(job());
     }
+}
+
+fn answer(id: u32, given: Result<Given>) -> Answer {
+    let mut answer = Answer {
+        id,
+        status: Status::OK.code(),
+        packed: None,
+        failure: None,
+    };
+    match given {
+        Ok(Given::Packed(packed)) => answer.packed = Some(packed),
+        Ok(Given::Nothing(status)) => answer.status = status.code(),
+        Err(error) => answer.failure = Some(message(&error)),
+    }
+    answer
 }

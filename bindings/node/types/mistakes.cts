@@ -25,6 +25,18 @@ async function mistakes(log: edgelog.Log, topic: edgelog.Topic, reader: edgelog.
   new edgelog.EdgelogError('OOPS', 'text');
   // @ts-expect-error errors do not change
   new edgelog.EdgelogError('IO', 'text').code = 'FULL';
+  const group = await topic.group('g', { ackTimeoutMs: 5 });
+  // @ts-expect-error what a group knows is with the system at least
+  await topic.group('g', { durability: 'buffered' });
+  const consumer = await group.consumer('c');
+  // @ts-expect-error it would take what others are at work on
+  await consumer.claimIdle();
+  // @ts-expect-error an offset alone is no position
+  await consumer.ack(5n);
+  // @ts-expect-error one record has one outcome
+  (await consumer.ack({ partition: 0, offset: 5n })).map(String);
+  // @ts-expect-error a loop would never come to its end in place
+  for (const record of consumer) console.log(record);
   return offset;
 }
 

@@ -2,12 +2,16 @@
 
 import {
   type CompactionReport,
+  type ConsumerStats,
+  type Delivered,
   EdgelogError,
   type Keep,
   key,
+  type Log,
   type LogRecord,
   open,
   openSync,
+  type Outcome,
   partitionOf,
   type Position,
   type Report,
@@ -55,6 +59,42 @@ async function sample(signal: AbortSignal): Promise<void> {
   console.log(records.length, next, latest?.key, report.total, segments, version);
 }
 
+async function groups(log: Log, signal: AbortSignal): Promise<void> {
+  const topic = await log.topic('jobs', { holdForGroups: true });
+  await using group = await topic.group('workers', {
+    start: 'latest',
+    ackTimeoutMs: Infinity,
+    deadLetter: 'dead',
+    durability: 'synced',
+  });
+  await group.configure({ deadLetter: null, backoffMs: 100 });
+  const timeout: number = (await group.options()).ackTimeoutMs;
+  await using consumer = (await group.consumer('worker')).ref();
+  for await (const record of consumer.follow({ take: 'own', max: 10 })) await consumer.ack(record);
+  for await (const record of consumer) {
+    const deliveries: number = record.deliveries;
+    const outcome: Outcome = await consumer.nack(record, {
+      delayMs: 5,
+      reason: 'r',
+      uncount: true,
+    });
+    console.log(deliveries, outcome === 'not_owner', consumer.lost.expired + 1n);
+  }
+  const records: Delivered[] = await consumer.read({ maxBytes: 1e6, timeoutMs: 5, signal });
+  const outcomes: Outcome[] = await consumer.ack(records);
+  const count: bigint = await consumer.ackUpTo({ partition: 0, offset: 5n });
+  await consumer.claim(records, { minDeliveries: 2 });
+  await consumer.claimFrom('other', { max: 1 });
+  const [idle] = consumer.claimIdleSync({ minIdleMs: 60_000 });
+  for (const { offset, consumer, dueInMs } of await group.pending({ consumer: 'other' })) {
+    console.log(offset, consumer?.length, dueInMs ?? timeout);
+  }
+  const stats: ConsumerStats[] = group.consumersSync();
+  await group.seek(new Date(0), { partition: 1 });
+  await group.removeConsumer('other', { removal: 'if_idle' });
+  console.log(outcomes.length, count, idle?.offset, stats[0]?.deliveredAgoMs, group.created);
+}
+
 function sampleSync(): void {
   using log = openSync(Buffer.from('/tmp/log'));
   try {
@@ -67,4 +107,4 @@ function sampleSync(): void {
   }
 }
 
-export { sample, sampleSync };
+export { groups, sample, sampleSync };
