@@ -6,8 +6,16 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { directory, edgelog, held, openLog, runModule, sleep, ticksDuring } from './support.mjs';
-import { texts } from './support.mjs';
+import {
+  directory,
+  edgelog,
+  held,
+  openLog,
+  runModule,
+  sleep,
+  texts,
+  ticksDuring,
+} from './support.mjs';
 
 const FOREVER = { timeoutMs: Infinity };
 
@@ -149,7 +157,7 @@ test('a loop goes on with what comes, until it is woken, aborted or out of time'
   assert.equal(consumer.unref(), consumer);
 });
 
-test('a loop takes one at a time, or more; what it has not come to stays for the next', async (t) => {
+test('a loop takes one at a time, or more, and leaves what it has not come to', async (t) => {
   const { topic, group, consumer } = await openConsumers(t);
   await topic.appendBatch(['a', 'b', 'c', 'd', 'e']);
   for await (const { value } of consumer) if (value.toString() === 'b') break;
@@ -159,7 +167,7 @@ test('a loop takes one at a time, or more; what it has not come to stays for the
   assert.deepEqual(texts(await consumer.read()), ['d', 'e']);
   // Its own are all that are pending, from the first one on, and each once.
   for await (const _ of consumer.follow({ take: 'own', max: 3 })) break;
-  assert.deepEqual(texts(await consumer.read({ take: 'own' })), ['a', 'b', 'c', 'd', 'e'].slice(3));
+  assert.deepEqual(texts(await consumer.read({ take: 'own' })), ['d', 'e']);
 });
 
 test('acknowledgements by promise keep their order, and close waits for them', async (t) => {

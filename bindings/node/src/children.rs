@@ -1,5 +1,6 @@
-//! Readers and consumers that hold files of a log. Closing the log makes them useless, but only the garbage
-//! collector would close their files, some time later: nothing could be unmounted until then.
+//! Readers and consumers that hold files of a log. Closing the log makes them useless, but only the
+//! garbage collector would close their files, some time later: nothing could be unmounted until
+//! then.
 
 use std::sync::{Mutex, Weak};
 
