@@ -48,9 +48,8 @@ impl GroupBody {
             return Ok(None);
         };
         let mut options = GroupOptions::default();
-        let whose = format_args!("group '{name}'");
         let mut set = |tag, value| set(&mut options, tag, value);
-        if settings(&mut input, whose, &mut set)?.is_none() {
+        if settings(&mut input, format_args!("group '{name}'"), &mut set)?.is_none() {
             return Ok(None);
         }
         let Some(dead_letter) = name_of(&mut input) else {

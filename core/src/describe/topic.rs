@@ -75,9 +75,8 @@ impl TopicBody {
             partitions,
             ..TopicOptions::default()
         };
-        let whose = format_args!("topic '{name}'");
         let mut set = |tag, value| set(&mut options, tag, value);
-        if settings(&mut input, whose, &mut set)?.is_none() {
+        if settings(&mut input, format_args!("topic '{name}'"), &mut set)?.is_none() {
             return Ok(None);
         }
         let Some(keep) = rules(&mut input) else {
