@@ -469,6 +469,55 @@ def compaction(setting: Setting) -> Figures:
             yield figure(f"compaction/day-{keep}", value, "times", 3.0, against, at_most=True)
 
 
+GROUPS = Program("edgelog", (str(BUILT / "bin" / "groups"),))
+REDIS = Program("Redis 7", (str(BUILT / "bin" / "redis"),))
+
+
+def median_of(worker: Worker, work: str, records: int, rounds: int) -> float:
+    """The median of what a work answers."""
+    answers = [worker.do(work, records, 100) for _ in range(rounds)]
+    note(f"{work}: {answers}")
+    return median(answers)
+
+
+def groups(setting: Setting) -> Figures:
+    n = setting.records
+    ours = Side(GROUPS, "consume", n, fill="fill")
+    reader = Side(GROUPS, "read", n, fill="fill")
+    against = "a plain reader; read and acknowledged in batches of 100 at written"
+    yield setting.ratio("groups/read-ack", ours, reader, 0.333, against, rounds=9)
+    theirs = Side(REDIS, "consume", n // 5, fill="fill")
+    against = "Redis 7, XREADGROUP and XACK with the same batches, pipelined, no persistence"
+    yield setting.ratio("groups/read-ack-redis", ours, theirs, 20.0, against)
+
+    with Worker(GROUPS, setting.directory) as worker:
+        worker.do("fill", n, 100)
+        worker.start("consume", n, 100)
+        against = "journal for each record delivered and acknowledged, batches of 100"
+        value = worker.answers()[2] / n
+        yield figure("groups/journal", value, "bytes", 24.0, against, at_most=True)
+        for name, work, records, against in [
+            ("batches", "memory-batches", n, "in batches of 100"),
+            # Half of them are acknowledged.
+            ("single", "memory-single", 2 * n, "none beside another"),
+        ]:
+            worker.do("fill", records, 100)
+            value = worker.do(work, records, 100) / 100
+            against = f"heap for each of {n} pending records, {against}"
+            yield figure(f"groups/memory-{name}", value, "bytes", 64.0, against, at_most=True)
+
+        took: dict[str, list[float]] = {}
+        works = ("claim", "owner", "idle")
+        for records in (1_000, n):
+            worker.do("fill", records, 100)
+            for work in works:
+                value = median_of(worker, work, records, setting.rounds(5))
+                took.setdefault(work, []).append(value)
+        for work, (few, many) in took.items():
+            against = f"100 of 1000 pending, which take {few / 1000:.1f} us; value: of {n}"
+            yield figure(f"groups/{work}", many / few, "times", 3.0, against, at_most=True)
+
+
 PARTS: dict[str, Callable[[Setting], Figures]] = {
     "log": log,
     "python": python,
@@ -477,6 +526,7 @@ PARTS: dict[str, Callable[[Setting], Figures]] = {
     "memory": memory,
     "processes": processes,
     "compaction": compaction,
+    "groups": groups,
 }
 
 
