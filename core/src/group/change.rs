@@ -28,13 +28,19 @@ impl From<&Run> for Range {
 }
 
 /// Adds a record; one that follows the last range lengthens it.
+#[inline]
 pub(crate) fn add(ranges: &mut Vec<Range>, partition: u32, offset: u64) {
-    let end = offset.saturating_add(1);
+    add_all(ranges, partition, offset, offset.saturating_add(1));
+}
+
+/// The same for records that follow each other.
+#[inline]
+pub(crate) fn add_all(ranges: &mut Vec<Range>, partition: u32, first: u64, end: u64) {
     match ranges.last_mut() {
-        Some(last) if last.partition == partition && last.end == offset => last.end = end,
+        Some(last) if last.partition == partition && last.end == first => last.end = end,
         _ => ranges.push(Range {
             partition,
-            first: offset,
+            first,
             end,
         }),
     }

@@ -1,6 +1,6 @@
 //! What is to be done, decided from a group's state alone: no I/O, no clock, no lock.
 
-use super::change::{add, Change, Range};
+use super::change::{add_all, Change, Range};
 use super::options::GroupOptions;
 use super::pending::{Held, Owner, Run};
 use super::state::State;
@@ -97,48 +97,58 @@ pub(crate) fn judge(
     outcomes: &mut Vec<Outcome>,
 ) -> Vec<Range> {
     outcomes.clear();
-    outcomes.resize(positions.len(), Outcome::Unknown);
-    let rises = positions.windows(2).all(|pair| match pair {
-        [a, b] => a < b,
-        _ => true,
-    });
-    let mut order = Vec::new();
-    if !rises {
-        order.extend(0..positions.len());
-        order.sort_by_key(|at| positions.get(*at));
+    if positions.is_sorted() {
+        return judge_sorted(state, by, positions, outcomes);
     }
-    let mut ranges: Vec<Range> = Vec::new();
-    let mut run: Option<Run> = None;
-    for step in 0..positions.len() {
-        let at = if rises {
-            step
-        } else {
-            order.get(step).copied().unwrap_or(step)
-        };
-        let (Some(position), Some(outcome)) = (positions.get(at), outcomes.get_mut(at)) else {
-            continue;
-        };
-        let &Position { partition, offset } = position;
-        let holds = |run: &Run| {
-            let range = Range::from(run);
-            range.partition == partition && (range.first..range.end).contains(&offset)
-        };
-        if !run.as_ref().is_some_and(holds) {
-            run = state.pending.at(partition, offset);
+    let mut numbered: Vec<(Position, usize)> = positions.iter().copied().zip(0..).collect();
+    numbered.sort_unstable();
+    let sorted: Vec<Position> = numbered.iter().map(|(position, _)| *position).collect();
+    let mut judged = Vec::new();
+    let ranges = judge_sorted(state, by, &sorted, &mut judged);
+    outcomes.resize(positions.len(), Outcome::Unknown);
+    for ((_, at), outcome) in numbered.iter().zip(judged) {
+        if let Some(place) = outcomes.get_mut(*at) {
+            *place = outcome;
         }
-        let is_twice = ranges
-            .last()
-            .is_some_and(|last| last.partition == partition && offset < last.end);
-        *outcome = match &run {
+    }
+    ranges
+}
+
+/// The same for positions in order: those that follow each other within a run are alike.
+fn judge_sorted(
+    state: &State,
+    by: By,
+    positions: &[Position],
+    outcomes: &mut Vec<Outcome>,
+) -> Vec<Range> {
+    let mut ranges: Vec<Range> = Vec::new();
+    let mut rest = positions;
+    while let Some(&Position { partition, offset }) = rest.first() {
+        let run = state.pending.at(partition, offset);
+        let is_twice = |last: &Range| last.partition == partition && offset < last.end;
+        let is_twice = ranges.last().is_some_and(is_twice);
+        let alike = match &run {
+            Some(run) if !is_twice => {
+                let next = rest.iter().zip(offset..run.end());
+                let follows = next
+                    .take_while(|(at, offset)| at.partition == partition && at.offset == *offset);
+                follows.count()
+            }
+            _ => 1,
+        };
+        let outcome = match run {
             _ if is_twice => Outcome::Already,
             Some(run) if by.owns(run.held) => {
-                add(&mut ranges, partition, offset);
+                let end = offset.saturating_add(alike as u64);
+                add_all(&mut ranges, partition, offset, end);
                 Outcome::Done
             }
             Some(_) => Outcome::NotOwner,
             None if offset < state.cursor(partition) => Outcome::Already,
             None => Outcome::Unknown,
         };
+        outcomes.resize(outcomes.len().saturating_add(alike), outcome);
+        rest = rest.get(alike..).unwrap_or_default();
     }
     ranges
 }
