@@ -7,8 +7,10 @@ use edgelog::group::*;
 use edgelog::options::*;
 use edgelog::pending::*;
 use edgelog::record::*;
+use edgelog::settle::*;
 use edgelog::stats::*;
 use edgelog::status::*;
+use edgelog::take::*;
 use std::ptr::null_mut;
 
 pub type Group = Handle<edgelog_group>;

@@ -4,7 +4,7 @@ use crate::calls::{self, Answer as Called, From, Got, Log, Topic};
 use crate::groups::{self, Claim, Consumer, Filter, Group};
 use crate::ids::Ids;
 use crate::matches::Answer;
-use edgelog::consumer::{EDGELOG_TAKE_AT_MOST_ONCE, EDGELOG_TAKE_DUE, EDGELOG_TAKE_OWN};
+use edgelog::take::{EDGELOG_TAKE_AT_MOST_ONCE, EDGELOG_TAKE_DUE, EDGELOG_TAKE_OWN};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
