@@ -183,6 +183,9 @@ def test_wake_and_cancel(topic: edgelog.Topic) -> None:
                 await asyncio.sleep(0.05)
                 consumer.wake()
                 assert await waiting == []
+            consumer.wake()
+            assert await consumer.read() == await consumer.claim_idle(0) == []
+            assert await consumer.read(timeout=None) == []
             waiting = asyncio.create_task(consumer.read(timeout=None))
             await asyncio.sleep(0.05)
             consumer.cancel()

@@ -136,6 +136,28 @@ def test_limits_hold_for_groups(log: edgelog.Log) -> None:
     assert not log.topic("other").options.hold_for_groups
 
 
+def test_what_is_held_is_not_removed(log: edgelog.Log) -> None:
+    topic = log.topic("held", segment_bytes=4096, max_bytes=20_000, hold_for_groups=True)
+    group = topic.group("group")
+    consumer = group.consumer("a")
+
+    def fill() -> int:
+        for number in range(1000):
+            try:
+                topic.append(b"x" * 1000)
+            except edgelog.FullError:
+                return number
+        raise AssertionError
+
+    count = fill()
+    assert count > 0
+    assert group.stats().lag == count
+    for _ in consumer.records(0):
+        pass
+    assert fill() > 0
+    assert consumer.total_delivery.skipped == group.stats().expired == 0
+
+
 # Reading and settling.
 
 

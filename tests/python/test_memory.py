@@ -1,5 +1,6 @@
 """Nothing grows with time."""
 
+import contextlib
 import gc
 import os
 import sys
@@ -51,7 +52,23 @@ def look(topic: edgelog.Topic) -> None:
         topic.log.recovery()
 
 
-@pytest.mark.parametrize("work", [append, read, fail, look])
+def consume(topic: edgelog.Topic) -> None:
+    topic.append_batch([(b"key", b"x" * 100, {"a": b"b"})] * 100)
+    with topic.group("group") as group, group.consumer("a") as consumer:
+        records = consumer.read(max=50)
+        with consumer.handling(records[:20]):
+            consumer.extend(records)
+        consumer.nack(records, delay_ms=0, reason="why not")
+        for _ in range(5):
+            with contextlib.suppress(ValueError):
+                for record in consumer.records(batch=3):
+                    raise ValueError(record)
+        for record in consumer.records(0):
+            _ = (record.deliveries, group.pending(), group.consumers(), group.stats())
+        _ = (group.options, consumer.last_delivery, consumer.total_delivery, repr(group))
+
+
+@pytest.mark.parametrize("work", [append, read, fail, look, consume])
 def test_no_growth(log: edgelog.Log, work: Callable[[edgelog.Topic], None]) -> None:
     topic = log.topic("topic", max_records=2000, segment_bytes=65536)
     topic.append_batch([(b"key", b"x" * 100, {"a": b"b"})] * 100)
@@ -88,6 +105,8 @@ def open_and_close(path: Path, maintenance: Literal["background", "manual"]) -> 
     with log, log.topic("topic") as topic, topic.reader() as reader:
         topic.append(b"x")
         next(reader)
+        with topic.group("group") as group, group.consumer("a") as consumer:
+            assert len(list(consumer.records(0))) == 1
 
 
 def start_and_end_a_thread() -> None:

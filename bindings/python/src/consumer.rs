@@ -342,7 +342,7 @@ impl Consumer {
         records.answer(py, &outcomes)
     }
 
-    /// Take over pending records, of whoever has them, and read them.
+    /// Take over pending records, of whoever has them, and read them, at most 4,096 at once.
     ///
     /// Only those that were delivered at least min_idle_ms ago and min_deliveries times. With
     /// uncounted it does not count as a delivery.

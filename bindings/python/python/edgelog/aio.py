@@ -96,7 +96,8 @@ class _Waiter:
             answer = call(rest)
             # A wait may have been ended for a task that was cancelled before this one.
             if answer or rest == 0.0:
-                if not answer:
+                # A call that would not have waited leaves the wake for a later one.
+                if not answer and timeout != 0.0:
                     self._woken.clear()
                 return answer
 
