@@ -7,9 +7,9 @@
  *   claim, owner, idle: with so many pending, 100 at a time: claim_idle, pending of an owner, and
  *                pending by idle time
  *
- * read and consume answer nanoseconds; consume also what it wrote, in bytes a record. The memory
- * ones answer bytes a record twice, the last ones nanoseconds a call. Opening and closing are not in
- * the time. */
+ * read and consume answer nanoseconds; consume also how many bytes it wrote. The memory ones answer
+ * hundredths of a byte for each pending record, the last ones nanoseconds for each call. Opening
+ * and closing are not in the time. */
 #define _GNU_SOURCE
 #include "worker.h"
 #include <edgelog.h>

@@ -130,15 +130,38 @@ pub fn nack(group: &Group, offsets: &[u64], counts: bool) -> Answer<usize> {
     Ok(done(&outcomes))
 }
 
+/// What became of each of a consumer's.
+pub fn ack_own(consumer: &Consumer, offsets: &[u64]) -> Answer<Vec<u32>> {
+    let positions = positions(offsets);
+    let mut outcomes = vec![77; positions.len()];
+    let count = positions.len() as u32;
+    call!(edgelog_consumer_ack(
+        consumer.at,
+        positions.as_ptr(),
+        count,
+        outcomes.as_mut_ptr()
+    ))?;
+    Ok(outcomes)
+}
+
 /// How many it had pending, which are nobody's now.
 pub fn remove_consumer(group: &Group, name: &str) -> Answer<u64> {
+    remove(group, name, EDGELOG_REMOVAL_RELEASE)
+}
+
+/// How many it had pending, which are done now.
+pub fn remove_consumer_done(group: &Group, name: &str) -> Answer<u64> {
+    remove(group, name, EDGELOG_REMOVAL_ACKNOWLEDGE)
+}
+
+fn remove(group: &Group, name: &str, removal: u32) -> Answer<u64> {
     let (at, size) = name_of(name);
     let mut pending = 0;
     call!(edgelog_group_remove_consumer(
         group.at,
         at,
         size,
-        EDGELOG_REMOVAL_RELEASE,
+        removal,
         &mut pending
     ))?;
     Ok(pending)

@@ -10,9 +10,12 @@
 )]
 
 mod calls;
+mod differential;
 mod groups;
 mod ids;
 mod matches;
+mod random;
+mod redis;
 mod scenario;
 mod steps;
 
