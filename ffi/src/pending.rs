@@ -232,8 +232,9 @@ fn show(record: &core::PendingRecord, consumer: Option<edgelog_bytes>) -> edgelo
     }
 }
 
-/// The pending records of a group, at most max of them, in the order of partitions and offsets;
-/// those of one consumer with the longest idle first.
+/// The pending records of a group, at most max of them, in the order of partitions and offsets.
+/// With the longest idle first: those of one consumer, and those that a filter with min_idle_ms
+/// asks for in all partitions and at all offsets.
 ///
 /// filter may be NULL: all of them. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads:
 /// any. The list lives until edgelog_pending_close. Since 0.1.
