@@ -108,6 +108,7 @@ impl Sink for Filling<'_> {
 }
 
 impl Receiver for Filling<'_> {
+    #[inline]
     fn record(&mut self, view: RecordView<'_>, deliveries: u32) {
         self.put(&view, deliveries);
     }

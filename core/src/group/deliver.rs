@@ -127,7 +127,7 @@ impl<R: Receiver> Sink for &mut Fresh<'_, R> {
         !self.refused
     }
 
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, record: RecordView<'_>) {
         if self.state.is_some() && self.is_done(&record) {
             self.passed = true;
