@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import edgelog
+from groups import DEAD, read_groups
 
 HERE = Path(__file__).resolve().parent
 
@@ -156,6 +158,8 @@ def key_of(record: edgelog.Record) -> str:
 def read_partitions(log: edgelog.Log) -> dict[tuple[str, int], Partition]:
     found = {}
     for name in log.topics():
+        if name.startswith(DEAD):
+            continue
         topic = log.topic(name, create=False)
         for number in range(topic.options.partitions):
             stats = topic.partition_stats(number)
@@ -185,12 +189,18 @@ class History:
         self.stops = read_times(directory / "stops")
         self.slow = read_times(directory / "slow")
         self.end_ns = int((directory / "end").read_text())
+        drained = directory / "drain.0"
+        program = Path(os.environ["EDGELOG_TORTURE_BUILT"]) / "drain"
+        words = [directory / "log", drained, "drain", 0, 1]
+        subprocess.run([program, *map(str, words)], check=True)
+        self.drain = read_life(drained)
         start = time.monotonic()
         # Nothing is compacted while it is looked at.
         with edgelog.open(directory / "log", maintenance="manual") as log:
             self.opened_s = time.monotonic() - start
             self.damages = [str(one) for one in log.verify()]
             self.partitions = read_partitions(log)
+            self.groups = read_groups(directory, log)
         subprocess.run([sys.executable, HERE / "compact.py", directory], check=True)
         # The same once more, compacted as far as it goes.
         with edgelog.open(directory / "log", maintenance="manual") as log:
@@ -209,6 +219,12 @@ class History:
         """How long a call took, without the time in which the machine itself was slow."""
         slow = [min(end, call.end_ns) - max(start, call.start_ns) for start, end in self.slow]
         return call.ms() - sum(ns for ns in slow if ns > 0) / 1e6
+
+    def stood_still_ns(self, start_ns: int, end_ns: int) -> int:
+        """For how long somebody was stopped, or the machine slow, at most."""
+        times = [*self.stops, *self.slow]
+        found = [min(end, end_ns) - max(start, start_ns) for start, end in times]
+        return sum(ns for ns in found if ns > 0)
 
     def was_stopped(self, start_ns: int, end_ns: int) -> bool:
         """Whether a process stood still in between, because the driver stopped it."""

@@ -240,6 +240,14 @@ def tell(torture: Torture, history: History) -> None:
     for topic, count in compactions:
         went[topic] += count
     print(f"{len(compactions)} compactions when asked and in loops: {dict(went)} records went")
+    for group in history.groups.values():
+        took = [one for record in group.records.values() for one in record.took]
+        again = sum(one.counts and one.deliveries > 1 for one in took)
+        copies = sum(map(len, group.copies.values()))
+        print(
+            f"group {group.name}: {len(took)} deliveries of {len(group.records)} records, "
+            f"{again} again, {copies} copies of {len(group.copies)} that were given up"
+        )
     if slowest:
         print(f"the slowest while none was stopped: {slowest.name}, {slowest.ms():.0f} ms")
     else:
