@@ -206,7 +206,7 @@ impl Shared {
         )
     }
 
-    /// Whether its files are being removed, or are gone.
+    /// Whether its files are being removed, or are gone, or its directory is another topic's.
     pub(crate) fn is_going(&self, context: &Context) -> bool {
         let Ok(names) = self.list(context) else {
             return self.check().is_err();
@@ -215,7 +215,11 @@ impl Shared {
         let is_marked = names
             .iter()
             .any(|name| names::entry(name) == Entry::Deleted);
-        is_marked || left.all(|entry| entry == Entry::Foreign) || self.check().is_err()
+        if is_marked || left.all(|entry| entry == Entry::Foreign) {
+            return true;
+        }
+        let _ = self.refresh_options(context);
+        self.check().is_err()
     }
 }
 

@@ -36,7 +36,13 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
             tell(Damage::of_description(DamageKind::Meta, &topic.shared.name));
         }
         for partition in &topic.partitions {
-            verify_partition(log, &topic, partition, tell)?;
+            let mut found = Vec::new();
+            verify_partition(log, &topic, partition, &mut |damage| found.push(damage))?;
+            // Its directory may have become another topic's meanwhile.
+            if !found.is_empty() && topic.shared.is_going(log.context()) {
+                break;
+            }
+            found.into_iter().for_each(&mut *tell);
         }
     }
     Ok(())
