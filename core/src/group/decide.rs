@@ -4,9 +4,12 @@ use super::change::{add_all, Change, Range};
 use super::options::GroupOptions;
 use super::pending::{Held, Owner, Run};
 use super::state::State;
-use crate::limits::NEVER_MS;
+use crate::limits::{ACK_TIMEOUT_MS_DEFAULT, NEVER_MS};
 use crate::options::Durability;
 use crate::record::Position;
+
+/// Nobody takes so long to copy what is given up, but where the medium or the process stands still.
+const GIVING_UP_MS: u64 = 1_000;
 
 /// What became of a position that was to be acknowledged, refused or extended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +74,15 @@ impl Policy {
     /// Whether a record that was delivered so often is given up rather than delivered again.
     pub(crate) fn gives_up(&self, deliveries: u32) -> bool {
         self.max_deliveries != 0 && deliveries >= self.max_deliveries
+    }
+
+    /// When somebody else gives up what is being given up now, should it not come to an end.
+    pub(crate) fn give_up_again_ms(&self, now_ms: u64) -> u64 {
+        let ms = self
+            .timeout_ms
+            .unwrap_or(u64::from(ACK_TIMEOUT_MS_DEFAULT))
+            .max(GIVING_UP_MS);
+        now_ms.saturating_add(ms)
     }
 
     /// How long a record that was delivered so often waits after it was refused.
@@ -208,6 +220,18 @@ pub(crate) fn refuse(
     }
     put(0, None);
     refused
+        .releases
+        .extend(set_aside(policy, now_ms, &refused.given_up));
+    refused
+}
+
+/// What is being given up is nobody's, and nobody gets it: its copy is written with nothing locked.
+pub(crate) fn set_aside(policy: &Policy, now_ms: u64, runs: &[Run]) -> Option<Change> {
+    (!runs.is_empty()).then(|| Change::Release {
+        due_ms: policy.give_up_again_ms(now_ms),
+        uncount: false,
+        ranges: runs.iter().map(Range::from).collect(),
+    })
 }
 
 /// Cuts a run to so many records.

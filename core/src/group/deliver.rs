@@ -244,8 +244,8 @@ impl Consumer {
         Ok(me)
     }
 
-    /// Gives up what is due and was delivered too often. First it is made this consumer's own, so
-    /// that nobody else gives it up as well.
+    /// Gives up what is due and was delivered too often. First it is set aside, so that nobody else
+    /// gets it, or gives it up as well.
     fn give_up(&self, inner: &Arc<Inner>, delivery: &mut Delivery) -> Result<()> {
         let group = &self.member.group;
         group.dead.ready(group)?;
@@ -258,15 +258,8 @@ impl Consumer {
             if dead.is_empty() {
                 return Ok(());
             }
-            let (consumer, join) = self.member.seat(&held.state, now.ms)?;
-            let mut changes: Vec<Change> = join.into_iter().collect();
-            changes.push(Change::Again {
-                consumer,
-                at_ms: now.ms,
-                counts: false,
-                ranges: dead.iter().map(Range::from).collect(),
-            });
-            inner.commit(&mut held, &now, &changes)?;
+            let aside = decide::set_aside(&policy, now.ms, &dead);
+            inner.commit(&mut held, &now, aside.as_slice())?;
             drop(held);
             let (given_up, expired) = group.dead.bury(group, &dead, "not acknowledged in time")?;
             delivery.given_up = delivery.given_up.saturating_add(given_up);

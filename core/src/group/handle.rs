@@ -199,18 +199,64 @@ impl Group {
             self.dead.ready(self)?;
         }
         let mut given_up = Vec::new();
+        let mut aside_ms = 0;
         let outcomes = self.settle(by, positions, |state, now_ms, ranges| {
             let policy = self.inner.policy();
             let delay_ms = nack.delay_ms.map(u64::from);
             let refused = decide::refuse(state, &policy, now_ms, &ranges, delay_ms, nack.uncount);
             given_up = refused.given_up;
+            aside_ms = policy.give_up_again_ms(now_ms);
             refused.releases
         })?;
-        if !given_up.is_empty() {
-            self.dead.ready(self)?;
-            self.dead.bury(self, &given_up, nack.reason)?;
+        if given_up.is_empty() {
+            return Ok(outcomes);
         }
-        Ok(outcomes)
+        let ready = self.dead.ready(self);
+        let buried = ready.and_then(|()| self.dead.bury(self, &given_up, nack.reason));
+        if buried.is_err() {
+            // As it was, where that can be done; else it is given up later.
+            let _ = self.take_back(&given_up, aside_ms);
+        }
+        buried.map(|_| outcomes)
+    }
+
+    /// What was set aside until then, and not given up, is again whose it was.
+    fn take_back(&self, runs: &[Run], aside_ms: u64) -> Result<()> {
+        let mut held = self.inner.enter()?;
+        let now = self.inner.now(&held.state);
+        let state = &held.state;
+        let aside = Held::Released { due_ms: aside_ms };
+        let mut changes = Vec::new();
+        for run in runs {
+            let Range {
+                partition,
+                first,
+                end,
+            } = Range::from(run);
+            let left = state.pending.range(partition, first, end);
+            let left = left.filter(|left| left.held == aside);
+            let ranges: Vec<Range> = left.map(|left| Range::from(&left)).collect();
+            if ranges.is_empty() {
+                continue;
+            }
+            match run.held {
+                Held::By(consumer) if state.consumers.get(consumer).is_some() => {
+                    changes.push(Change::Again {
+                        consumer,
+                        at_ms: now.ms,
+                        counts: false,
+                        ranges,
+                    });
+                }
+                Held::By(_) => {}
+                Held::Released { due_ms } => changes.push(Change::Release {
+                    due_ms,
+                    uncount: false,
+                    ranges,
+                }),
+            }
+        }
+        self.inner.commit(&mut held, &now, &changes)
     }
 
     /// Finds out which of the positions the asker may do something with, and does it.

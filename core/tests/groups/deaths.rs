@@ -208,3 +208,54 @@ fn a_process_that_dies_at_work_on_a_group_stops_nobody() {
         }
     }
 }
+
+/// Takes a record as often as it may come, refuses it each time, and so gives it up.
+fn give_up(process: &Process) -> Result<()> {
+    let (_log, _topic, group) = open(process)?;
+    let nack = Nack::default();
+    for _ in 0..3 {
+        assert_eq!(try_take(&group, "a", 1)?[0].1, 2);
+        group.nack(&at(&[2]), &nack)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_kept_of_a_record_that_is_given_up_is_all_that_anybody_gets_of_it() {
+    let (sys, ..) = scene();
+    let whole = Process::on(&sys);
+    give_up(&whole).unwrap();
+    let mut between = 0;
+    for operation in 0..whole.operations() {
+        for last in Last::EACH {
+            let (sys, log, group) = scene();
+            let victim = Process::dying_at(&sys, operation, last);
+            drop(give_up(&victim));
+            let dead = format!("{last:?} of operation {operation}");
+            let dead_letters = log.topic("dead", Create::IfMissing, &TopicOptions::default());
+            let copies = crate::support::read_all(&dead_letters.unwrap()).unwrap();
+            if copies.is_empty() {
+                continue;
+            }
+            let is_pending = |group: &Group| {
+                let pending = group.pending(&PendingFilter::default(), 9).unwrap();
+                pending.iter().any(|record| record.position.offset == 2)
+            };
+            between += u32::from(is_pending(&group));
+            let mut heir = group.consumer("heir").unwrap();
+            let all = ClaimOptions {
+                max: 9,
+                ..ClaimOptions::default()
+            };
+            let claimed = crate::desk::claim(&mut heir, Claim::Idle, &all);
+            assert!(claimed.iter().all(|row| row.1 != 2), "{dead}: {claimed:?}");
+            let mut again = group.consumer("a").unwrap();
+            assert_eq!(crate::desk::own(&mut again, 9), [], "{dead}");
+            // In the end somebody else finishes it.
+            sys.advance_ms(86_400_000);
+            take(&mut heir, 9);
+            assert!(!is_pending(&group), "{dead}");
+        }
+    }
+    assert!(between > 0, "nobody died in between");
+}

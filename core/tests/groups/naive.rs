@@ -207,7 +207,7 @@ impl Naive {
     }
 
     /// What is due and was delivered too often is given up, all of it.
-    fn give_up_due(&mut self, name: &str, truth: &Truth, boot: Boot) -> (u64, u64) {
+    fn give_up_due(&mut self, truth: &Truth, boot: Boot) -> (u64, u64) {
         let now = self.now(boot);
         let is_dead = |pending: &Pending| {
             let is_due = self.due_ms(pending).is_some_and(|due_ms| due_ms <= now);
@@ -222,9 +222,7 @@ impl Naive {
         if dead.is_empty() {
             return (0, 0);
         }
-        self.join(name, boot);
-        self.known_ms = self.changes(boot);
-        self.members.get_mut(name).unwrap().seen_ms = self.known_ms;
+        self.changes(boot);
         let before = (self.totals.given_up, self.totals.expired);
         dead.iter().for_each(|place| self.give_up(*place, truth));
         (
@@ -256,7 +254,7 @@ impl Naive {
         let mut given_up = 0;
         let mut expired = 0;
         if options.take == Take::Due {
-            (given_up, expired) = self.give_up_due(name, truth, boot);
+            (given_up, expired) = self.give_up_due(truth, boot);
         }
         let (lost, skipped) = self.keep_house(name, truth, boot);
         expired += lost;
