@@ -142,7 +142,7 @@ class Torture:
         lazy = self.actors if STARTERS else []
         while time.monotonic() < end or (lazy and time.monotonic() < end + 2 * seconds):
             lazy = [actor for actor in lazy if not actor.is_at_work()]
-            time.sleep(PATIENCE * self.dice.uniform(0.05, 0.5))
+            time.sleep(PATIENCE * self.dice.uniform(0.05, 0.35))
             if not self.step():
                 return
 

@@ -247,7 +247,7 @@ static void act(void) {
     close_log();
     open_again();
   }
-  if (dice(3) == 0) pause_ms(dice(5));
+  if (dice(2)) pause_ms(dice(10));
 }
 
 int main(int count, char **words) {

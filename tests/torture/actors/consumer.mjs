@@ -228,7 +228,7 @@ async function act() {
     await close();
     await openAgain();
   }
-  if (dice(3) === 0) await sleep(dice(5));
+  if (dice(2)) await sleep(dice(10));
 }
 
 await openAgain();

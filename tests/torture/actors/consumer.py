@@ -242,8 +242,8 @@ class Worker(Actor):
         else:
             self.close()
             self.open_again()
-        if self.dice.randrange(3) == 0:
-            time.sleep(self.dice.randrange(5) / 1000)
+        if self.dice.randrange(2):
+            time.sleep(self.dice.randrange(10) / 1000)
 
     def run(self) -> None:
         self.open_again()
