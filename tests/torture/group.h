@@ -6,33 +6,41 @@
 #include "actor.h"
 
 #define JOBS "jobs"
+/* Of the workers, and retained. */
+#define RING "ring"
 enum { JOBS_PARTS = 2, TAKEN_MAX = 64, LINE_MAX_BYTES = 16384 };
 
 /* groups.py has the same. */
-enum { STRICT, LOOSE, ONCE, GROUPS };
+enum { STRICT, LOOSE, ONCE, LOSSY, GROUPS };
 static const struct {
   const char *name, *dead_letter;
   uint32_t ack_timeout_ms, claim_idle_ms, max_deliveries, backoff_ms, consumer_ttl_ms;
 } kinds[GROUPS] = {{"strict", "dead-strict", 700, 400, 4, 50, 0},
                    {"loose", NULL, 1500, 600, 0, 0, 900},
-                   {"once", NULL, 1000, 500, 0, 0, 0}};
+                   {"once", NULL, 1000, 500, 0, 0, 0},
+                   {"lossy", NULL, 1200, 500, 0, 0, 0}};
 
 static edgelog_log *the_log;
-static edgelog_topic *jobs;
+static edgelog_topic *jobs, *ring;
 static edgelog_group *groups[GROUPS];
 static edgelog_consumer *consumers[GROUPS];
 
 /* Whether it is open now; what was opened is closed by close_log. */
 static inline int open_log(const edgelog_options *options) {
-  edgelog_topic_options of_topic = EDGELOG_TOPIC_OPTIONS_INIT;
+  edgelog_topic_options of_topic = EDGELOG_TOPIC_OPTIONS_INIT, of_ring = of_topic;
   of_topic.partitions = JOBS_PARTS;
   of_topic.segment_bytes = 32768;
+  of_ring.segment_bytes = 16384;
+  of_ring.max_bytes = 262144;
   if (TIMED("open", "", edgelog_open(actor_path, options, &the_log, &error)) < 0 ||
       TIMED("topic", "", edgelog_topic_open(the_log, JOBS, EDGELOG_ZERO_TERMINATED, &of_topic,
-                                            &jobs, &error)) < 0)
+                                            &jobs, &error)) < 0 ||
+      TIMED("topic", "", edgelog_topic_open(the_log, RING, EDGELOG_ZERO_TERMINATED, &of_ring, &ring,
+                                            &error)) < 0)
     return 0;
   for (int i = 0; i < GROUPS; i++) {
     edgelog_group_options of_group = EDGELOG_GROUP_OPTIONS_INIT;
+    edgelog_topic *topic = i == LOSSY ? ring : jobs;
     of_group.ack_timeout_ms = kinds[i].ack_timeout_ms;
     of_group.max_deliveries = kinds[i].max_deliveries;
     of_group.backoff_ms = kinds[i].backoff_ms;
@@ -40,7 +48,7 @@ static inline int open_log(const edgelog_options *options) {
     if (kinds[i].dead_letter)
       of_group.dead_letter =
           edgelog_bytes_of(kinds[i].dead_letter, (uint32_t)strlen(kinds[i].dead_letter));
-    if (TIMED("group", "", edgelog_group_open(jobs, kinds[i].name, EDGELOG_ZERO_TERMINATED,
+    if (TIMED("group", "", edgelog_group_open(topic, kinds[i].name, EDGELOG_ZERO_TERMINATED,
                                               &of_group, NULL, &groups[i], &error)) < 0 ||
         TIMED("consumer", "", edgelog_consumer_open(groups[i], actor_name, EDGELOG_ZERO_TERMINATED,
                                                     &consumers[i], &error)) < 0)
@@ -58,8 +66,9 @@ static inline void close_log(void) {
     groups[i] = NULL;
   }
   lost |= TIMED("topic-close", "", edgelog_topic_close(jobs, &error)) < 0;
+  lost |= TIMED("topic-close", "", edgelog_topic_close(ring, &error)) < 0;
   lost |= TIMED("close", "", edgelog_close(the_log, &error)) < 0;
-  jobs = NULL;
+  jobs = ring = NULL;
   the_log = NULL;
   if (was_open) journal(lost ? "closed-badly" : "closed");
 }

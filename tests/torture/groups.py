@@ -12,6 +12,8 @@ from pathlib import Path
 import edgelog
 
 JOBS = "jobs"
+# Of the workers, and retained.
+RING = "ring"
 # Topics that get what is given up.
 DEAD = "dead-"
 
@@ -26,6 +28,7 @@ class Kind:
     ack_timeout_ms: int
     claim_idle_ms: int
     max_deliveries: int
+    topic: str = JOBS
 
 
 # group.h has the same.
@@ -33,6 +36,7 @@ KINDS = {
     "strict": Kind("dead-strict", 700, 400, 4),
     "loose": Kind(None, 1500, 600, 0),
     "once": Kind(None, 1000, 500, 0),
+    "lossy": Kind(None, 1200, 500, 0, RING),
 }
 # The longest a refused record waits: the delays of the actors, and the group's own.
 REFUSED_MS = 400
@@ -119,6 +123,8 @@ class Group:
     # By consumer: when it began to leave.
     leaves: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     copies: dict[Place, list[Copy]] = field(default_factory=lambda: defaultdict(list))
+    # What those who took were told to be gone: expired, skipped.
+    lost: list[tuple[int, int]] = field(default_factory=list)
     stats: Stats | None = None
     left: list[Place] = field(default_factory=list)
     # A check looked at them, and nothing is wrong.
@@ -176,6 +182,8 @@ def read_journal(path: Path, groups: dict[str, Group]) -> None:
         elif kind.startswith("did-"):
             put(groups[words[0]], int(words[2]), words[3])
             begun = None
+        elif kind == "lost":
+            groups[words[0]].lost.append((int(words[1]), int(words[2])))
         elif kind == "stats":
             groups[words[0]].stats = Stats(*map(int, words[1:]))
         elif kind == "left":

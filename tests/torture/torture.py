@@ -94,7 +94,9 @@ class Running:
 
 
 class Machine(threading.Thread):
-    """Notes when the machine itself was slow: how long a small sync beside the log took."""
+    """Notes when the machine itself was slow: how long a small sync beside the log took, and how
+    much longer than it wanted somebody slept who waits for nothing else.
+    """
 
     TOLD_NS = 50_000_000
 
@@ -106,8 +108,11 @@ class Machine(threading.Thread):
 
     def run(self) -> None:
         name = self.directory / "probe"
+        end = time.monotonic_ns()
         while not self.is_over.wait(0.01):
             start = time.monotonic_ns()
+            if start - end > self.TOLD_NS:
+                self.slow.append((end, start))
             file = os.open(name, os.O_WRONLY | os.O_CREAT)
             os.write(file, b"x")
             os.fsync(file)

@@ -223,7 +223,7 @@ async function act() {
   else if (number < 940 && hasRoom(group)) await claim(group);
   else if (number < 960) await takeOwn(group);
   else if (number < 985) await look(group);
-  else if (number < 993) await leave(group);
+  else if (number < 997) await leave(group);
   else {
     await close();
     await openAgain();

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from actor import Actor
 from groups import JOBS, KINDS, Place
 
+GROUPS = [name for name, kind in KINDS.items() if kind.topic == JOBS]
 PARTITIONS = 2
 BATCH_MAX = 12
 TAKEN_MAX = 64
@@ -44,7 +45,7 @@ class Worker(Actor):
     def __init__(self) -> None:
         super().__init__()
         # What it has taken in this life and not settled, and whether it is poison.
-        self.held: dict[str, dict[Place, bool]] = {name: {} for name in KINDS}
+        self.held: dict[str, dict[Place, bool]] = {name: {} for name in GROUPS}
 
     def open(self) -> bool:
         maintenance: Any = self.dice.choice(["background"] * 7 + ["manual"])
@@ -56,9 +57,9 @@ class Worker(Actor):
             return False
         words: dict[str, Any] = {"partitions": PARTITIONS, "segment_bytes": 32768}
         jobs = self.timed("topic", lambda: log.topic(JOBS, **words))
-        for name in KINDS if jobs else ():
+        for name in GROUPS if jobs else ():
             self.join(jobs, name)
-        if jobs and len(self.consumers) == len(KINDS):
+        if jobs and len(self.consumers) == len(GROUPS):
             self.jobs = jobs
             return True
         self.done("close", log.close)
@@ -220,7 +221,7 @@ class Worker(Actor):
             self.journal("fault", f"pending: {places}")
 
     def act(self) -> None:
-        number, name = self.dice.randrange(1000), self.dice.choice(list(KINDS))
+        number, name = self.dice.randrange(1000), self.dice.choice(GROUPS)
         if number < 160:
             self.append(1 + self.dice.randrange(2) * self.dice.randrange(BATCH_MAX))
         elif name == "once" or (number < 550 and self.has_room(name)):
@@ -237,7 +238,7 @@ class Worker(Actor):
             self.take_own(name)
         elif number < 985:
             self.look(name)
-        elif number < 993:
+        elif number < 997:
             self.leave(name)
         else:
             self.close()

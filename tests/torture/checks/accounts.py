@@ -18,6 +18,7 @@ from groups import (
     Place,
     Record,
     Settled,
+    Stats,
     Took,
     consumer_of,
 )
@@ -36,17 +37,11 @@ GIVEN_UP = ("refused by ", "not acknowledged in time")
 
 
 def check(history: History) -> Iterator[str]:
-    tags = {
-        (partition, offset): tag
-        for (topic, partition), one in history.partitions.items()
-        if topic == JOBS
-        for offset, tag in one.tags.items()
-    }
     for call in history.drain.calls:
         if call.kind == "error":
             yield f"the last drain: {call}"
     for group in history.groups.values():
-        look = Look(history, group)
+        look, tags = Look(history, group), tags_of(history, group.kind.topic)
         for place, record in group.records.items():
             if group.seen.get(place) is record:
                 continue
@@ -54,8 +49,23 @@ def check(history: History) -> Iterator[str]:
             yield from (f"{group.name} {place}: {text}" for text in texts)
             if not texts:
                 group.seen[place] = record
-        for text in look.at_all(tags):
+        for text in look.at_all(tags) if look.is_whole else look.at_all_that_was_kept(tags):
             yield f"{group.name}: {text}"
+
+
+def tags_of(history: History, topic: str) -> dict[Place, str]:
+    """What is where, or was there, as far as is known."""
+    tags: dict[Place, str] = {}
+    for life in history.lives:
+        for ack in life.acks:
+            may_be_lost = ack.durability == "buffered" and not ack.is_out and life.was_killed
+            if ack.topic == topic and not may_be_lost:
+                places = ((ack.partition, ack.offset + i) for i in range(ack.count))
+                tags.update(zip(places, ack.tags(), strict=True))
+    for (name, partition), one in history.partitions.items():
+        if name == topic:
+            tags.update(((partition, offset), tag) for offset, tag in one.tags.items())
+    return tags
 
 
 class Look:
@@ -65,6 +75,8 @@ class Look:
         self.history = history
         self.group = group
         self.kind = group.kind
+        # Nothing of the topic is removed.
+        self.is_whole = group.kind.topic == JOBS
         # What nobody may have taken away from a consumer so soon.
         self.sure_ns = min(self.kind.ack_timeout_ms, self.kind.claim_idle_ms) * 1_000_000
         # By consumer: when it began to acknowledge up to an offset.
@@ -75,7 +87,7 @@ class Look:
 
     def at(self, place: Place, record: Record, tag: str | None) -> Iterator[str]:
         for took in record.took:
-            if took.tag != tag:
+            if took.tag != tag and (self.is_whole or tag):
                 yield f"{took} is {tag}"
         yield from self.counts_rise(record)
         yield from self.nothing_comes_too_early(record)
@@ -186,7 +198,8 @@ class Look:
         for one in record.settled:
             if one.outcome == "u":
                 yield f"{one}: unknown"
-            if one.outcome not in "na":
+            # What was removed is not to be settled any more.
+            if one.outcome not in ("na" if self.is_whole else "n"):
                 continue
             for who, start_ns, end_ns in self.touches(record):
                 is_own = consumer_of(who) == consumer_of(one.who) and end_ns <= one.start_ns
@@ -199,6 +212,23 @@ class Look:
         yield from self.all_is_accounted_for(tags)
         yield from self.sums_are_right(len(tags))
         yield from self.all_was_tried(len(tags))
+
+    def at_all_that_was_kept(self, tags: dict[Place, str]) -> Iterator[str]:
+        stats = self.group.stats
+        following = self.history.partitions[self.kind.topic, 0].following
+        if stats is None or stats.lag or stats.pending or self.group.left:
+            yield f"something is left: {stats}, {self.group.left[:3]}"
+            return
+        # The group is older than the first removal.
+        if stats.delivered + stats.skipped != following:
+            yield f"{following} records, and {stats}"
+        if stats.delivered != stats.acknowledged + stats.expired or stats.given_up:
+            yield f"it does not balance: {stats}"
+        expired = sum(told for told, _ in self.group.lost)
+        skipped = sum(told for _, told in self.group.lost)
+        if expired > stats.expired or skipped > stats.skipped:
+            yield f"{expired} records expired and {skipped} were skipped, and {stats}"
+        yield from self.acknowledgements_are_right(stats)
 
     def copies_are_right(self, tags: dict[Place, str]) -> Iterator[str]:
         for place, copies in self.group.copies.items():
@@ -281,6 +311,16 @@ class Look:
             yield f"{len(self.group.copies)} records were kept, and {stats}"
         if self.group.name == "once":
             return
+        yield from self.acknowledgements_are_right(stats)
+        again = sum(
+            took.counts and took.deliveries > 1
+            for record in self.group.records.values()
+            for took in record.took
+        )
+        if stats.redelivered < again:
+            yield f"{again} came again, and {stats}"
+
+    def acknowledgements_are_right(self, stats: Stats) -> Iterator[str]:
         settled = [
             one
             for record in self.group.records.values()
@@ -293,13 +333,6 @@ class Look:
         may += sum(one.count is None for one in self.group.up_to) * UP_TO_MAX
         if not done <= stats.acknowledged <= done + may:
             yield f"{done} records were acknowledged, perhaps {may} more, and {stats}"
-        again = sum(
-            took.counts and took.deliveries > 1
-            for record in self.group.records.values()
-            for took in record.took
-        )
-        if stats.redelivered < again:
-            yield f"{again} came again, and {stats}"
 
     def all_was_tried(self, count: int) -> Iterator[str]:
         if count < MANY or self.group.name == "once":
@@ -413,7 +446,6 @@ def plants_at(
         return changed(group, place, took, settled)
 
     name, settled = group.name, record.settled
-    yield f"what is lost of {name}", plant([], [])
     yield f"what came to {name} after it was done", plant([*record.took, again], settled)
     yield f"what was done twice in {name}", plant(record.took, [*settled, ack])
     yield f"what is unknown in {name}", plant(record.took, [replace(ack, outcome="u"), *settled])
@@ -421,10 +453,12 @@ def plants_at(
     yield f"what came to {name} too early", plant([first, soon], [])
     went_down = replace(record.took[-1], deliveries=first.deliveries)
     yield f"what was not counted in {name}", plant([*record.took[:-1], went_down], settled)
-    strange = replace(first, tag="nobody/0/1/0/1")
-    yield f"what came to {name} as another", plant([strange, *record.took[1:]], settled)
     denied = replace(ack, start_ns=first.end_ns + 1, end_ns=first.end_ns + 2, outcome="n")
     yield f"what was denied in {name}", plant(record.took, [replace(denied, who=first.who), ack])
+    if group.kind.topic == JOBS:
+        yield f"what is lost of {name}", plant([], [])
+        strange = replace(first, tag="nobody/0/1/0/1")
+        yield f"what came to {name} as another", plant([strange, *record.took[1:]], settled)
 
 
 def plants_of_copies(
