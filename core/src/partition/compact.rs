@@ -143,10 +143,6 @@ impl Partition {
 
     /// Does a step of the compaction that is due or under way; answers in how many milliseconds
     /// the next one is due, if there is one.
-    ///
-    /// Never inlined: with all of the thread's work in one function, LLVM 22 for MIPS with the
-    /// options of ci/gateway.toml loses a register between two paths, and the thread crashes.
-    #[inline(never)]
     pub(crate) fn compact_due(&self, options: &TopicOptions) -> Result<Option<u64>> {
         let Some(mut job) = self.compaction.try_lock() else {
             return Ok(Some(BUSY_LOOK_MS));
