@@ -127,7 +127,9 @@ class Group:
     lost: list[tuple[int, int]] = field(default_factory=list)
     stats: Stats | None = None
     left: list[Place] = field(default_factory=list)
-    # A check looked at them, and nothing is wrong.
+    # A check looked at it, or at these, and nothing is wrong; but not where something is planted.
+    is_sound: bool = False
+    is_planted: bool = False
     seen: dict[Place, Record] = field(default_factory=dict)
 
     @property

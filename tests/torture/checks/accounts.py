@@ -41,16 +41,24 @@ def check(history: History) -> Iterator[str]:
         if call.kind == "error":
             yield f"the last drain: {call}"
     for group in history.groups.values():
-        look, tags = Look(history, group), tags_of(history, group.kind.topic)
-        for place, record in group.records.items():
-            if group.seen.get(place) is record:
-                continue
-            texts = list(look.at(place, record, tags.get(place)))
-            yield from (f"{group.name} {place}: {text}" for text in texts)
-            if not texts:
-                group.seen[place] = record
-        for text in look.at_all(tags) if look.is_whole else look.at_all_that_was_kept(tags):
-            yield f"{group.name}: {text}"
+        if group.is_sound and not group.is_planted:
+            continue
+        texts = list(look_at(history, group))
+        yield from texts
+        group.is_sound |= not texts and not group.is_planted
+
+
+def look_at(history: History, group: Group) -> Iterator[str]:
+    look, tags = Look(history, group), tags_of(history, group.kind.topic)
+    for place, record in group.records.items():
+        if group.seen.get(place) is record:
+            continue
+        texts = list(look.at(place, record, tags.get(place)))
+        yield from (f"{group.name} {place}: {text}" for text in texts)
+        if not texts:
+            group.seen[place] = record
+    for text in look.at_all(tags) if look.is_whole else look.at_all_that_was_kept(tags):
+        yield f"{group.name}: {text}"
 
 
 def tags_of(history: History, topic: str) -> dict[Place, str]:
@@ -353,7 +361,9 @@ class Look:
 def changed(group: Group, place: Place, took: list[Took], settled: list[Settled]) -> Iterator[None]:
     before = group.records[place]
     group.records[place] = Record(took, settled)
+    group.is_planted = True
     yield
+    group.is_planted = False
     group.records[place] = before
 
 
@@ -362,7 +372,9 @@ def other_stats(group: Group, **values: int) -> Iterator[None]:
     before = group.stats
     assert before
     group.stats = replace(before, **values)
+    group.is_planted = True
     yield
+    group.is_planted = False
     group.stats = before
 
 
@@ -371,14 +383,18 @@ def other_copies(group: Group, place: Place, copies: list[Copy]) -> Iterator[Non
     before = group.copies.pop(place)
     if copies:
         group.copies[place] = copies
+    group.is_planted = True
     yield
+    group.is_planted = False
     group.copies[place] = before
 
 
 @contextmanager
 def left(group: Group) -> Iterator[None]:
     group.left.append((0, 0))
+    group.is_planted = True
     yield
+    group.is_planted = False
     group.left.pop()
 
 
