@@ -321,12 +321,15 @@ impl Reader {
                 index => position = index?.at_offset(from).map_or(position, |e| e.position),
             }
         }
+        // What lies between is lost, unless retention took it since the bounds were looked at.
+        let (earliest, _) = partition.bounds();
+        let is_lost = again.is_some() && view.name.base > from && view.name.base > earliest;
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(false);
         };
         cursor.view = Some(view);
         cursor.position = position;
-        cursor.damaged |= again.is_some() && view.name.base > from;
+        cursor.damaged |= is_lost;
         // Behind records that a compaction left out it has come further; what damage took is told
         // with the next record.
         cursor.offset = if cursor.damaged { offset } else { from };
