@@ -187,7 +187,7 @@ pub fn consumer_read_sync(
 
 /// Reads what is there.
 #[napi]
-pub fn consumer_read(consumer: &Handle, choices: TakeChoices) -> AsyncTask<Work<Buffer>> {
+pub fn consumer_read(consumer: &Handle, choices: TakeChoices) -> AsyncTask<Work> {
     let shared = Arc::clone(&consumer.shared);
     later(move || shared.read(&choices, 0).map(Buffer::from))
 }
@@ -210,7 +210,7 @@ pub fn consumer_claim(
     consumer: &Handle,
     packed: Uint8ArraySlice<'_>,
     choices: ClaimChoices,
-) -> napi::Result<AsyncTask<Work<Buffer>>> {
+) -> napi::Result<AsyncTask<Work>> {
     let shared = Arc::clone(&consumer.shared);
     let positions = now(positions(&packed))?;
     Ok(later(move || {
@@ -238,7 +238,7 @@ pub fn consumer_claim_from(
     consumer: &Handle,
     name: String,
     choices: ClaimChoices,
-) -> AsyncTask<Work<Buffer>> {
+) -> AsyncTask<Work> {
     let shared = Arc::clone(&consumer.shared);
     later(move || shared.claim(Claim::From(&name), &choices))
 }
@@ -255,7 +255,7 @@ pub fn consumer_claim_from_sync(
 
 /// Takes over what is idle.
 #[napi]
-pub fn consumer_claim_idle(consumer: &Handle, choices: ClaimChoices) -> AsyncTask<Work<Buffer>> {
+pub fn consumer_claim_idle(consumer: &Handle, choices: ClaimChoices) -> AsyncTask<Work> {
     let shared = Arc::clone(&consumer.shared);
     later(move || shared.claim(Claim::Idle, &choices))
 }
@@ -271,7 +271,7 @@ pub fn consumer_claim_idle_sync(consumer: &Handle, choices: ClaimChoices) -> nap
 pub fn consumer_ack(
     consumer: &Handle,
     packed: Uint8ArraySlice<'_>,
-) -> napi::Result<AsyncTask<Work<Vec<u32>>>> {
+) -> napi::Result<AsyncTask<Work>> {
     let member = consumer.shared.member.clone();
     let positions = now(positions(&packed))?;
     Ok(later(move || member.ack(&positions).map(numbers)))
@@ -293,11 +293,7 @@ fn up_to(member: &Member, partition: u32, offset: &BigInt) -> Result<BigInt> {
 
 /// Acknowledges all up to an offset.
 #[napi]
-pub fn consumer_ack_up_to(
-    consumer: &Handle,
-    partition: u32,
-    offset: BigInt,
-) -> AsyncTask<Work<BigInt>> {
+pub fn consumer_ack_up_to(consumer: &Handle, partition: u32, offset: BigInt) -> AsyncTask<Work> {
     let member = consumer.shared.member.clone();
     later(move || up_to(&member, partition, &offset))
 }
@@ -318,7 +314,7 @@ pub fn consumer_nack(
     consumer: &Handle,
     packed: Uint8ArraySlice<'_>,
     choices: NackChoices,
-) -> napi::Result<AsyncTask<Work<Vec<u32>>>> {
+) -> napi::Result<AsyncTask<Work>> {
     let member = consumer.shared.member.clone();
     let positions = now(positions(&packed))?;
     Ok(later(move || {
@@ -343,7 +339,7 @@ pub fn consumer_nack_sync(
 pub fn consumer_extend(
     consumer: &Handle,
     packed: Uint8ArraySlice<'_>,
-) -> napi::Result<AsyncTask<Work<Vec<u32>>>> {
+) -> napi::Result<AsyncTask<Work>> {
     let member = consumer.shared.member.clone();
     let positions = now(positions(&packed))?;
     Ok(later(move || member.extend(&positions).map(numbers)))
@@ -373,7 +369,7 @@ pub fn consumer_cancel(consumer: &Handle) -> napi::Result<()> {
 
 /// Closes the consumer; a wait under way ends with CLOSED.
 #[napi]
-pub fn consumer_close(consumer: &Handle) -> AsyncTask<Work<()>> {
+pub fn consumer_close(consumer: &Handle) -> AsyncTask<Work> {
     let shared = Arc::clone(&consumer.shared);
     later(move || {
         shared.release();

@@ -252,7 +252,7 @@ impl From<PendingRecord> for PendingEntry {
 
 /// Changes its configuration.
 #[napi]
-pub fn group_configure(group: &Handle, choices: GroupChoices) -> AsyncTask<Work<()>> {
+pub fn group_configure(group: &Handle, choices: GroupChoices) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || group.configure(&choices.options()?))
 }
@@ -267,7 +267,7 @@ pub fn group_configure_sync(group: &Handle, choices: GroupChoices) -> napi::Resu
 
 /// Its configuration.
 #[napi]
-pub fn group_options(group: &Handle) -> AsyncTask<Work<GroupChoices>> {
+pub fn group_options(group: &Handle) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || group.options().map(GroupChoices::of))
 }
@@ -289,7 +289,7 @@ pub fn group_seek(
     partition: Option<u32>,
     kind: u32,
     value: BigInt,
-) -> AsyncTask<Work<()>> {
+) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || seek(&group, partition, kind, &value))
 }
@@ -307,7 +307,7 @@ pub fn group_seek_sync(
 
 /// Its cursor.
 #[napi]
-pub fn group_position(group: &Handle, partition: u32) -> AsyncTask<Work<BigInt>> {
+pub fn group_position(group: &Handle, partition: u32) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || group.position(partition).map(BigInt::from))
 }
@@ -320,7 +320,7 @@ pub fn group_position_sync(group: &Handle, partition: u32) -> napi::Result<BigIn
 
 /// Statistics.
 #[napi]
-pub fn group_stats(group: &Handle) -> AsyncTask<Work<GroupFigures>> {
+pub fn group_stats(group: &Handle) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || group.stats().map(GroupFigures::from))
 }
@@ -338,7 +338,7 @@ fn consumers(group: &Group) -> Result<Vec<ConsumerFigures>> {
 
 /// Its consumers.
 #[napi]
-pub fn group_consumers(group: &Handle) -> AsyncTask<Work<Vec<ConsumerFigures>>> {
+pub fn group_consumers(group: &Handle) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || consumers(&group))
 }
@@ -356,10 +356,7 @@ fn pending(group: &Group, choices: &PendingChoices) -> Result<Vec<PendingEntry>>
 
 /// Its pending records.
 #[napi]
-pub fn group_pending(
-    group: &Handle,
-    choices: PendingChoices,
-) -> AsyncTask<Work<Vec<PendingEntry>>> {
+pub fn group_pending(group: &Handle, choices: PendingChoices) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || pending(&group, &choices))
 }
@@ -375,10 +372,7 @@ pub fn group_pending_sync(
 
 /// Acknowledges records, whoever has them.
 #[napi]
-pub fn group_ack(
-    group: &Handle,
-    packed: Uint8ArraySlice<'_>,
-) -> napi::Result<AsyncTask<Work<Vec<u32>>>> {
+pub fn group_ack(group: &Handle, packed: Uint8ArraySlice<'_>) -> napi::Result<AsyncTask<Work>> {
     let group = Arc::clone(&group.group);
     let positions = now(positions(&packed))?;
     Ok(later(move || group.ack(&positions).map(numbers)))
@@ -396,7 +390,7 @@ pub fn group_nack(
     group: &Handle,
     packed: Uint8ArraySlice<'_>,
     choices: NackChoices,
-) -> napi::Result<AsyncTask<Work<Vec<u32>>>> {
+) -> napi::Result<AsyncTask<Work>> {
     let group = Arc::clone(&group.group);
     let positions = now(positions(&packed))?;
     Ok(later(move || {
@@ -425,11 +419,7 @@ fn remove_consumer(group: &Group, name: &str, removal: u32) -> Result<BigInt> {
 
 /// Removes a consumer.
 #[napi]
-pub fn group_remove_consumer(
-    group: &Handle,
-    name: String,
-    removal: u32,
-) -> AsyncTask<Work<BigInt>> {
+pub fn group_remove_consumer(group: &Handle, name: String, removal: u32) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || remove_consumer(&group, &name, removal))
 }
@@ -451,7 +441,7 @@ fn join(group: &Group, children: &Children, name: &str) -> Result<ConsumerExtern
 
 /// Joins as a consumer.
 #[napi]
-pub fn group_consumer(group: &Handle, name: String) -> AsyncTask<Work<ConsumerExternal>> {
+pub fn group_consumer(group: &Handle, name: String) -> AsyncTask<Work> {
     let children = Arc::clone(&group.children);
     let group = Arc::clone(&group.group);
     later(move || join(&group, &children, &name))
@@ -465,7 +455,7 @@ pub fn group_consumer_sync(group: &Handle, name: String) -> napi::Result<Consume
 
 /// Closes the handle.
 #[napi]
-pub fn group_close(group: &Handle) -> AsyncTask<Work<()>> {
+pub fn group_close(group: &Handle) -> AsyncTask<Work> {
     let group = Arc::clone(&group.group);
     later(move || group.close())
 }

@@ -332,11 +332,7 @@ fn open_group(
 
 /// Opens a group, or makes it.
 #[napi]
-pub fn topic_group(
-    topic: &Handle,
-    name: String,
-    choices: GroupChoices,
-) -> AsyncTask<Work<OpenedGroup>> {
+pub fn topic_group(topic: &Handle, name: String, choices: GroupChoices) -> AsyncTask<Work> {
     let children = Arc::clone(&topic.children);
     let topic = Arc::clone(&topic.topic);
     later(move || open_group(&topic, &children, &name, &choices))
@@ -354,7 +350,7 @@ pub fn topic_group_sync(
 
 /// The names of the groups.
 #[napi]
-pub fn topic_groups(topic: &Handle) -> AsyncTask<Work<Vec<String>>> {
+pub fn topic_groups(topic: &Handle) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.group_names())
 }
@@ -367,7 +363,7 @@ pub fn topic_groups_sync(topic: &Handle) -> Result<Vec<String>> {
 
 /// Deletes a group.
 #[napi]
-pub fn topic_delete_group(topic: &Handle, name: String) -> AsyncTask<Work<()>> {
+pub fn topic_delete_group(topic: &Handle, name: String) -> AsyncTask<Work> {
     let topic = Arc::clone(&topic.topic);
     later(move || topic.delete_group(&name))
 }
