@@ -182,9 +182,9 @@ class Library:
         return topic
 
     def append(self, topic: ctypes.c_void_p, value: bytes, durability: int) -> int:
-        record = ctypes.create_string_buffer(72)
+        record = ctypes.create_string_buffer(80)
         held = ctypes.create_string_buffer(value)
-        pairs = [(0, 72, 4), (4, 2, 4), (48, ctypes.addressof(held), 8), (56, len(value), 4)]
+        pairs = [(0, 80, 4), (4, 2, 4), (48, ctypes.addressof(held), 8), (56, len(value), 4)]
         for at, number, size in pairs:
             field = number.to_bytes(size, "little")
             ctypes.memmove(ctypes.addressof(record) + at, field, size)
