@@ -207,10 +207,10 @@ def plants_in(
 ) -> Iterator[tuple[str, AbstractContextManager[None]]]:
     journals = Journals(history, one)
     told = {record.tag for record in journals.told} - journals.lost
-    # Of keys that nobody deletes.
+    # Of keys that nobody deletes; where nobody was told of the last one, it may replace the others.
     newest = {
         key: offset
-        for offset, key in one.keys.items()
+        for key, offset in {key: offset for offset, key in one.keys.items()}.items()
         if one.tags[offset] in told and max(journals.tombstones[key], default=-1) < offset
     }
     for kind in ("all", "mine", "two", "k"):
