@@ -14,6 +14,7 @@ mod turn;
 
 use super::dir::Dir;
 use super::fork::Kept;
+use super::wake;
 use super::{facts, Hold, Lock, LockError};
 use flock::Flock;
 use holder::{read_text, Announcement, HOLDER_BYTES_MAX};
@@ -157,6 +158,9 @@ fn acquire_from(
     Err(LockError::Io(io::Error::from_raw_os_error(libc::ESTALE)))
 }
 
+/// Milliseconds that a process has for saying that it has locked.
+const ANNOUNCED_MS_MAX: u32 = 10;
+
 /// Locks by the first rung that holds.
 fn climb(
     first: Rung,
@@ -187,11 +191,21 @@ fn boxed(lock: impl Lock + 'static) -> Box<dyn Lock> {
     Box::new(lock)
 }
 
-/// The living process that announced itself last; 0 when it does not live or is not known.
+/// The living process that announced itself last; 0 when it does not live or is not known. One
+/// that has only just locked may not have said so yet: then nobody living stands there, or we do,
+/// from before.
 fn announced_pid(file: &LockFile, me: &Holder) -> u32 {
-    let text = file.get().and_then(read_text).unwrap_or_default();
-    let said = Announcement::parse(&text).filter(|said| said.holder.lives(me.boot_id));
-    said.map_or(0, |said| said.holder.pid)
+    let mut looks_left = ANNOUNCED_MS_MAX;
+    loop {
+        let text = file.get().and_then(read_text).unwrap_or_default();
+        let said = Announcement::parse(&text).filter(|said| said.holder.lives(me.boot_id));
+        let is_other = said.as_ref().is_some_and(|said| said.holder != *me);
+        if is_other || looks_left == 0 {
+            return said.map_or(0, |said| said.holder.pid);
+        }
+        looks_left = looks_left.saturating_sub(1);
+        wake::pause_ms(1);
+    }
 }
 
 /// Leaves our name for others, unless a living process is there that locks in another way. It
