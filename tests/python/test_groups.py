@@ -493,10 +493,10 @@ def test_a_loop_with_explicit_acks(group: edgelog.Group, consumer: edgelog.Consu
 
 def test_a_late_loop_goes_on(topic: edgelog.Topic) -> None:
     topic.append_batch([b"0", b"1"])
-    group = topic.group("group", ack_timeout_ms=1)
+    group = topic.group("group", ack_timeout_ms=500)
     late = group.consumer("late").records(timeout=0)
     next(late)
-    time.sleep(0.05)
+    time.sleep(0.6)
     assert offsets(group.consumer("other").read(max=1)) == [0]
     assert next(late).offset == 1
     assert offsets(group.pending(consumer="other")) == [0]
