@@ -23,6 +23,7 @@ SETTINGS = {
     11: "min_garbage_percent",
     12: "tombstone_ms",
     13: "compact_trigger_bytes",
+    14: "hold_for_groups",
 }
 KEEP_KINDS = ("all", "last", "for", "nothing")
 

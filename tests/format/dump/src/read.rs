@@ -63,7 +63,8 @@ fn options_of(options: &TopicOptions) -> String {
         "{{\"durability\":{durability},\"when_full\":{when_full},\"linger_ms\":{},\
          \"sync_interval_ms\":{},\"buffer_bytes\":{},\"segment_bytes\":{},\"max_bytes\":{},\
          \"max_age_ms\":{},\"min_records\":{},\"compaction_keys_max\":{},\
-         \"min_garbage_percent\":{},\"tombstone_ms\":{},\"compact_trigger_bytes\":{}}}",
+         \"min_garbage_percent\":{},\"tombstone_ms\":{},\"compact_trigger_bytes\":{},\
+         \"hold_for_groups\":{}}}",
         options.linger_ms,
         options.sync_interval_ms,
         options.buffer_bytes,
@@ -75,6 +76,7 @@ fn options_of(options: &TopicOptions) -> String {
         options.min_garbage_percent,
         options.tombstone_ms,
         options.compact_trigger_bytes,
+        u8::from(options.hold_for_groups),
     )
 }
 

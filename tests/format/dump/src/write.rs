@@ -147,6 +147,7 @@ fn options(dir: &Path) -> Result<()> {
         max_bytes: 5_678_901,
         max_age_ms: 0x1_2345_6789,
         max_records: 0x9_8765_4321,
+        hold_for_groups: true,
         compaction_keys_max: 1_000_001,
         min_garbage_percent: 33,
         tombstone_ms: 0x2_3456_789a,
