@@ -150,7 +150,11 @@ def partition_differences(place: Place, reader: View, engine: View) -> Iterator[
         ("start and next", reader.ends[place], engine.ends[place]),
         ("lost", spans(sorted(reader.lost[place])), spans(sorted(engine.lost[place]))),
         # What a compaction left out is no gap, so a reader that stops may tell less; never more.
-        ("missing", spans([]), spans(sorted(engine.missing[place] - missing_between(reader, place)))),
+        (
+            "missing",
+            spans([]),
+            spans(sorted(engine.missing[place] - missing_between(reader, place))),
+        ),
         ("records", offsets(reader, place), offsets(engine, place)),
         ("damaged bytes", bytes_damaged(reader, place), bytes_damaged(engine, place)),
     ):
