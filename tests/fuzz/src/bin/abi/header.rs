@@ -30,7 +30,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 impl Documented {
     pub fn read() -> Documented {
         let statuses = statuses();
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<String, BTreeSet<edgelog_status>> = BTreeMap::new();
+        let mut alike = Vec::new();
         for comment in HEADER.split("/**").skip(1) {
             let Some((comment, behind)) = comment.split_once("*/") else {
                 continue;
@@ -40,14 +41,21 @@ impl Documented {
             };
             let name = format!("edgelog_{}", words(rest).next().unwrap());
             let mentioned = words(comment).filter_map(|word| word.strip_prefix("EDGELOG_"));
-            let mut found: BTreeSet<edgelog_status> = mentioned
+            let found: BTreeSet<edgelog_status> = mentioned
                 .chain(ALWAYS)
                 .filter_map(|name| statuses.get(name).copied())
                 .collect();
             if let Some((_, other)) = comment.split_once("Errors: as ") {
-                found.extend(&all[words(other).next().unwrap()]);
+                alike.push((name.clone(), words(other).next().unwrap().to_owned()));
             }
             all.insert(name, found);
+        }
+        // The other one may come later in the header.
+        for (name, other) in alike {
+            // "As there" is the call that was named before; no such call is fuzzed.
+            if let Some(more) = all.get(&other).cloned() {
+                all.entry(name).or_default().extend(more);
+            }
         }
         assert!(all.len() > 40, "the header was read wrongly");
         Documented(all)
