@@ -109,11 +109,16 @@ impl Shared {
     /// Notes how large a group's file is now, 0 when it is gone.
     pub(crate) fn note_group_file(&self, context: &Context, file: GroupFile, bytes: u64) {
         let before = self.group_files.note(file, bytes);
-        if let Some(grown) = bytes.checked_sub(before) {
+        self.resized(context, before, bytes);
+    }
+
+    /// Files took so many bytes, and take so many now: the topic's and the log's sums follow.
+    pub(crate) fn resized(&self, context: &Context, before: u64, now: u64) {
+        if let Some(grown) = now.checked_sub(before) {
             self.add_used(grown);
             context.add_used(grown);
         } else {
-            let shrunk = before.saturating_sub(bytes);
+            let shrunk = before.saturating_sub(now);
             self.subtract_used(shrunk);
             context.subtract_used(shrunk);
         }

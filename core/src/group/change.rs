@@ -17,6 +17,12 @@ impl Range {
     }
 }
 
+/// How many records ranges hold in all.
+pub(crate) fn records(ranges: &[Range]) -> u64 {
+    let each = ranges.iter().map(Range::records);
+    each.fold(0, u64::saturating_add)
+}
+
 impl From<&Run> for Range {
     fn from(run: &Run) -> Range {
         Range {

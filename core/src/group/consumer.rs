@@ -1,6 +1,6 @@
 //! A consumer: reads a group's records, and settles what became of them.
 
-use super::change::Change;
+use super::change::{records, Change};
 use super::decide::{self, By, Outcome};
 use super::deliver::Take;
 use super::fetch::Fetch;
@@ -85,9 +85,7 @@ impl Member {
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
         let ranges = decide::up_to(&held.state, self.by(&held.state), position);
-        let records = ranges
-            .iter()
-            .fold(0, |sum: u64, range| sum.saturating_add(range.records()));
+        let records = records(&ranges);
         if !ranges.is_empty() {
             inner.commit(&mut held, &now, &[Change::Acknowledge { ranges }])?;
         }
@@ -209,12 +207,9 @@ impl Consumer {
                 let is_over = self.control().is_called() || self.check().is_err();
                 Ok(is_over || self.outlook(take)?.is_before(outlook))
             };
-            if context.others_write() {
-                let watch = || context.sys.watch(&shared.dir).ok();
-                shared.waiters.wait_outside(until, watch, ready)?;
-            } else {
-                shared.waiters.wait_unless(until, ready)?;
-            }
+            let watch = || context.sys.watch(&shared.dir).ok();
+            let others_write = context.others_write();
+            shared.waiters.wait(others_write, until, watch, ready)?;
         }
     }
 

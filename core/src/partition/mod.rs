@@ -220,14 +220,7 @@ impl Partition {
 
     /// Its files took so many bytes, and take so many now: the topic's and the log's sums follow.
     fn resized(&self, before: u64, now: u64) {
-        if let Some(grown) = now.checked_sub(before) {
-            self.topic.add_used(grown);
-            self.context.add_used(grown);
-        } else {
-            let shrunk = before.saturating_sub(now);
-            self.topic.subtract_used(shrunk);
-            self.context.subtract_used(shrunk);
-        }
+        self.topic.resized(&self.context, before, now);
     }
 
     /// From here on no change comes in: the log was closed, or the topic deleted.

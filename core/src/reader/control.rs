@@ -93,14 +93,10 @@ impl Reader {
                 let called = self.control.is_called() || context.is_closed();
                 called || shared.check().is_err()
             };
-            if context.others_write() {
-                let watch = || context.sys.watch(&shared.dir).ok();
-                let ready = || Ok(is_over() || self.has_news()?);
-                shared.waiters.wait_outside(deadline, watch, ready)?;
-            } else {
-                let ready = || Ok(is_over() || self.has_written()?);
-                shared.waiters.wait_unless(deadline, ready)?;
-            }
+            let ready = || Ok(is_over() || self.has_news()?);
+            let watch = || context.sys.watch(&shared.dir).ok();
+            let others_write = context.others_write();
+            shared.waiters.wait(others_write, deadline, watch, ready)?;
         }
     }
 

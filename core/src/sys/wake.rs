@@ -84,10 +84,25 @@ impl Waiters {
         }
     }
 
+    /// Waits until the next `notify` or the deadline, unless `ready` says that there is no need.
+    /// Where other processes write, `watch` tells of theirs.
+    pub(crate) fn wait(
+        &self,
+        others_write: bool,
+        deadline: Deadline,
+        watch: impl FnOnce() -> Option<Box<dyn Watch>>,
+        ready: impl FnOnce() -> Result<bool>,
+    ) -> Result<()> {
+        match others_write {
+            true => self.wait_outside(deadline, watch, ready),
+            false => self.wait_unless(deadline, ready),
+        }
+    }
+
     /// The same as `wait_unless`, where other processes write. One of those who wait watches for
     /// all; where nothing can be watched, each looks again after a while. `ready` looks at what
     /// the others wrote.
-    pub(crate) fn wait_outside(
+    fn wait_outside(
         &self,
         deadline: Deadline,
         watch: impl FnOnce() -> Option<Box<dyn Watch>>,
