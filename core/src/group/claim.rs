@@ -2,7 +2,7 @@
 
 use super::consumer::Consumer;
 use super::decide::{self, By, Wanted};
-use super::deliver::{count, Delivery, Receiver};
+use super::deliver::{Delivery, Receiver};
 use super::fetch::Room;
 use super::handle::check_count;
 use super::pending::Run;
@@ -69,12 +69,9 @@ impl Consumer {
             &mut room,
             &mut changes,
         )?;
-        count(&changes, &mut delivery);
+        delivery.count(&held.state, &changes);
         inner.commit(&mut held, &now, &changes)?;
-        delivery.records = self.fetch.count();
-        delivery.redelivered = self.fetch.count();
-        self.fetch
-            .show(|record, deliveries| receiver.record(record, deliveries));
+        self.give_copies(&mut delivery, receiver);
         Ok(delivery)
     }
 }
@@ -99,9 +96,8 @@ fn claimed(
         }
         Claim::From(name) => match state.consumers.find(name) {
             Some(owner) => {
-                let runs = state.pending.of(owner);
-                let is_idle = |run: &Run| now_ms.saturating_sub(run.last_ms) >= wanted.min_idle_ms;
-                decide::first(runs.take_while(is_idle).filter(takes), max)
+                let runs = decide::idle_of(state, owner, wanted, now_ms);
+                decide::first(runs.filter(takes), max)
             }
             None => Vec::new(),
         },

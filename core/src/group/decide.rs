@@ -287,25 +287,44 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn takes(&self, run: &Run, now_ms: u64) -> bool {
+        self.is_idle(run, now_ms) && run.deliveries >= self.min_deliveries
+    }
+
+    fn is_idle(&self, run: &Run, now_ms: u64) -> bool {
         now_ms.saturating_sub(run.last_ms) >= self.min_idle_ms
-            && run.deliveries >= self.min_deliveries
     }
 }
 
 /// The longest idle first: what nobody has and is due, then what consumers have.
 pub(crate) fn idle(state: &State, wanted: &Wanted, now_ms: u64, max: usize) -> Vec<Run> {
     let due = |run: &Run| matches!(run.held, Held::Released { due_ms } if due_ms <= now_ms);
-    let is_idle = |run: &Run| now_ms.saturating_sub(run.last_ms) >= wanted.min_idle_ms;
     let released = state.pending.by_due().take_while(due);
-    let owned = state.pending.by_idle().take_while(is_idle);
+    let owned = state
+        .pending
+        .by_idle()
+        .take_while(|run| wanted.is_idle(run, now_ms));
     let runs = released.chain(owned);
     first(runs.filter(|run| wanted.takes(run, now_ms)), max)
 }
 
+/// What one consumer has that is idle for so long, the longest first: nothing follows one that is
+/// not idle enough.
+pub(crate) fn idle_of<'a>(
+    state: &'a State,
+    consumer: Owner,
+    wanted: &'a Wanted,
+    now_ms: u64,
+) -> impl Iterator<Item = Run> + 'a {
+    let runs = state.pending.of(consumer);
+    runs.take_while(move |run| wanted.is_idle(run, now_ms))
+}
+
 /// Whatever is idle for so long, the longest first.
 pub(crate) fn idle_all(state: &State, wanted: &Wanted, now_ms: u64, max: usize) -> Vec<Run> {
-    let is_idle = |run: &Run| now_ms.saturating_sub(run.last_ms) >= wanted.min_idle_ms;
-    let owned = state.pending.by_idle().take_while(is_idle);
+    let owned = state
+        .pending
+        .by_idle()
+        .take_while(|run| wanted.is_idle(run, now_ms));
     let runs = owned.chain(state.pending.by_due());
     first(runs.filter(|run| wanted.takes(run, now_ms)), max)
 }

@@ -1,7 +1,7 @@
 //! Handing records out: what is due again, and what is new. A delivery is in the journal before its
 //! records are given away.
 
-use super::change::{add, Change, Range};
+use super::change::{add, records, Change, Range};
 use super::consumer::Consumer;
 use super::decide::{self, Policy};
 use super::fetch::{Found, Room};
@@ -13,7 +13,6 @@ use crate::limits::POSITIONS_MAX;
 use crate::reader::{Reader, Sink};
 use crate::record::RecordView;
 use crate::topic::Inner as Topic;
-use std::sync::Arc;
 
 /// Takes records as they are delivered. A closure is one.
 pub trait Receiver {
@@ -70,15 +69,27 @@ pub struct Delivery {
     pub given_up: u64,
 }
 
-/// The part of a topic that is still there, for a group that may be behind it.
-fn overtaken(state: &State, partition: u32, earliest: u64) -> (Vec<Range>, Option<Change>) {
-    let lost = state.pending.range(partition, 0, earliest);
-    let expired = lost.map(|run| Range::from(&run)).collect();
-    let skip = (earliest > state.cursor(partition)).then_some(Change::Skip {
-        partition,
-        to: earliest,
-    });
-    (expired, skip)
+impl Delivery {
+    /// Adds what the changes tell of what is gone, before they are made in the state.
+    pub(super) fn count(&mut self, state: &State, changes: &[Change]) {
+        for change in changes {
+            let (sum, more) = match change {
+                Change::Expire { ranges } => (&mut self.expired, records(ranges)),
+                Change::Skip { partition, to } => {
+                    let skipped = to.saturating_sub(state.cursor(*partition));
+                    (&mut self.skipped, skipped)
+                }
+                _ => continue,
+            };
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// Moves a cursor over what retention has taken.
+fn skip(partition: u32, cursor: u64, earliest: u64) -> Option<Change> {
+    let to = earliest;
+    (to > cursor).then_some(Change::Skip { partition, to })
 }
 
 /// Moves all cursors behind the last offset that was given out.
@@ -165,8 +176,7 @@ impl Consumer {
         let mut policy = inner.policy();
         if policy.max_deliveries != 0 && options.take == Take::Due {
             drop(held);
-            self.give_up(&inner, &mut delivery)?;
-            held = inner.enter()?;
+            held = self.give_up(&inner, &mut delivery)?;
             policy = inner.policy();
         }
         let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
@@ -177,14 +187,11 @@ impl Consumer {
             runs.retain(|run| !policy.gives_up(run.deliveries));
             self.again(&runs, me, now.ms, true, &mut room, &mut changes)?;
         }
-        delivery.redelivered = self.fetch.count();
-        self.fetch
-            .show(|record, deliveries| receiver.record(record, deliveries));
-        let given = self.fetch.count();
+        self.give_copies(&mut delivery, receiver);
         let mut moves = Vec::new();
         let fresh = self.fresh(&held.state, &changes, &mut room, receiver, &mut moves)?;
         changes.extend(moves);
-        let skipped = self.deliver(
+        self.deliver(
             &held.state,
             me,
             now.ms,
@@ -192,10 +199,9 @@ impl Consumer {
             &fresh,
             &mut changes,
         );
-        delivery.skipped = delivery.skipped.saturating_add(skipped);
-        count(&changes, &mut delivery);
-        let new = fresh.iter().map(|range| range.records()).sum::<u64>();
-        delivery.records = given.saturating_add(usize::try_from(new).unwrap_or(usize::MAX));
+        delivery.count(&held.state, &changes);
+        let new = usize::try_from(records(&fresh)).unwrap_or(usize::MAX);
+        delivery.records = delivery.records.saturating_add(new);
         if options.at_most_once {
             acknowledge(&mut changes);
         }
@@ -207,7 +213,7 @@ impl Consumer {
     /// has lost, and consumers that are long gone are.
     pub(super) fn keep_house(
         &self,
-        inner: &Arc<Inner>,
+        inner: &Inner,
         held: &mut Entered<'_>,
         policy: &Policy,
         delivery: &mut Delivery,
@@ -223,14 +229,10 @@ impl Consumer {
         for partition in &self.member.group.topic.partitions {
             let (earliest, _) = partition.bounds();
             if held.state.low_water(partition.number) < earliest {
-                let (lost, skip) = overtaken(&held.state, partition.number, earliest);
-                expired.extend(lost);
+                let lost = held.state.pending.range(partition.number, 0, earliest);
+                expired.extend(lost.map(|run| Range::from(&run)));
                 let cursor = held.state.cursor(partition.number);
-                if skip.is_some() {
-                    let skipped = earliest.saturating_sub(cursor);
-                    delivery.skipped = delivery.skipped.saturating_add(skipped);
-                }
-                changes.extend(skip);
+                changes.extend(skip(partition.number, cursor, earliest));
             }
         }
         if !expired.is_empty() {
@@ -239,14 +241,14 @@ impl Consumer {
         let gone = decide::outlived(&held.state, policy, now.ms);
         let is_other = |change: &Change| *change != Change::Leave { consumer: me };
         changes.extend(gone.into_iter().filter(is_other));
-        count(&changes, delivery);
+        delivery.count(&held.state, &changes);
         inner.commit(held, &now, &changes)?;
         Ok(me)
     }
 
     /// Gives up what is due and was delivered too often. First it is set aside, so that nobody else
-    /// gets it, or gives it up as well.
-    fn give_up(&self, inner: &Arc<Inner>, delivery: &mut Delivery) -> Result<()> {
+    /// gets it, or gives it up as well. Stays in the group, where nothing is left to give up.
+    fn give_up<'a>(&self, inner: &'a Inner, delivery: &mut Delivery) -> Result<Entered<'a>> {
         let group = &self.member.group;
         group.dead.ready(group)?;
         loop {
@@ -256,7 +258,7 @@ impl Consumer {
             let mut dead = decide::due(&held.state, &policy, now.ms, POSITIONS_MAX);
             dead.retain(|run| policy.gives_up(run.deliveries));
             if dead.is_empty() {
-                return Ok(());
+                return Ok(held);
             }
             let aside = decide::set_aside(&policy, now.ms, &dead);
             inner.commit(&mut held, &now, aside.as_slice())?;
@@ -353,8 +355,15 @@ impl Consumer {
         Ok(ranges)
     }
 
-    /// Notes what was read for the first time. Answers how many offsets retention had taken before
-    /// that.
+    /// Gives what was copied, and says so.
+    pub(super) fn give_copies(&self, delivery: &mut Delivery, receiver: &mut impl Receiver) {
+        delivery.records = self.fetch.count();
+        delivery.redelivered = self.fetch.count();
+        self.fetch
+            .show(|record, deliveries| receiver.record(record, deliveries));
+    }
+
+    /// Notes what was read for the first time.
     fn deliver(
         &mut self,
         state: &State,
@@ -363,27 +372,19 @@ impl Consumer {
         at_most_once: bool,
         fresh: &[Range],
         changes: &mut Vec<Change>,
-    ) -> u64 {
-        let mut skipped = 0_u64;
+    ) {
         for ranges in fresh.chunk_by(|a, b| a.partition == b.partition) {
             let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else {
                 continue;
             };
             let partition = first.partition;
-            let mut from = state.cursor(partition);
+            let cursor = state.cursor(partition);
             // Retention may have been faster than the reader.
             let earliest = match self.member.group.topic.partition(partition) {
                 Ok(partition) => partition.bounds().0.min(first.first),
-                Err(_) => from,
+                Err(_) => cursor,
             };
-            if earliest > from {
-                skipped = skipped.saturating_add(earliest.saturating_sub(from));
-                changes.push(Change::Skip {
-                    partition,
-                    to: earliest,
-                });
-                from = earliest;
-            }
+            changes.extend(skip(partition, cursor, earliest));
             if let Some(place @ Some(_)) = self.places.get_mut(partition as usize) {
                 *place = Some(last.end);
             }
@@ -392,11 +393,10 @@ impl Consumer {
                 at_ms,
                 at_most_once,
                 partition,
-                from,
+                from: cursor.max(earliest),
                 ranges: ranges.to_vec(),
             });
         }
-        skipped
     }
 }
 
@@ -417,20 +417,5 @@ fn acknowledge(changes: &mut Vec<Change>) {
     let ranges: Vec<Range> = again.flatten().collect();
     if !ranges.is_empty() {
         changes.push(Change::Acknowledge { ranges });
-    }
-}
-
-/// Adds up what the changes tell of what is gone.
-pub(super) fn count(changes: &[Change], delivery: &mut Delivery) {
-    for change in changes {
-        let (sum, ranges) = match change {
-            Change::Expire { ranges } => (&mut delivery.expired, ranges),
-            Change::GiveUp { ranges } => (&mut delivery.given_up, ranges),
-            _ => continue,
-        };
-        let records = ranges
-            .iter()
-            .fold(0, |n: u64, range| n.saturating_add(range.records()));
-        *sum = sum.saturating_add(records);
     }
 }

@@ -308,9 +308,7 @@ impl Group {
                 let Some(owner) = state.consumers.find(name) else {
                     return Ok(Vec::new());
                 };
-                let runs = state.pending.of(owner);
-                // The longest idle come first, so nothing follows one that is not idle enough.
-                let runs = runs.take_while(|run| is_idle(run, now_ms, wanted.min_idle_ms));
+                let runs = decide::idle_of(state, owner, &wanted, now_ms);
                 decide::first(runs.filter_map(clip).filter(takes), max)
             }
             None if filter.first_offset == 0
@@ -362,10 +360,6 @@ impl Group {
         let now_ms = self.inner.now(&held.state).ms;
         Ok(stats::consumers(&held.state, now_ms))
     }
-}
-
-fn is_idle(run: &Run, now_ms: u64, min_idle_ms: u64) -> bool {
-    now_ms.saturating_sub(run.last_ms) >= min_idle_ms
 }
 
 pub(super) fn check_count(count: usize) -> Result<()> {

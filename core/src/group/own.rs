@@ -3,7 +3,7 @@
 use super::change::{Change, Range};
 use super::clock::Now;
 use super::consumer::Consumer;
-use super::deliver::{count, Delivery, Receiver};
+use super::deliver::{Delivery, Receiver};
 use super::fetch::{Found, Room};
 use super::inner::{Entered, Inner};
 use super::pending::Owner;
@@ -29,10 +29,7 @@ impl Consumer {
             held.state.pending.go_back(me, partition, first);
         }
         done?;
-        delivery.records = self.fetch.count();
-        delivery.redelivered = self.fetch.count();
-        self.fetch
-            .show(|record, deliveries| receiver.record(record, deliveries));
+        self.give_copies(&mut delivery, receiver);
         Ok(delivery)
     }
 
@@ -68,7 +65,7 @@ impl Consumer {
         if !found.gone.is_empty() {
             changes.push(Change::Expire { ranges: found.gone });
         }
-        count(&changes, delivery);
+        delivery.count(&held.state, &changes);
         inner.commit(held, now, &changes)
     }
 }
