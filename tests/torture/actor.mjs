@@ -51,3 +51,34 @@ export async function timed(call, action, ...fine) {
   else if (end - start > TOLD_NS) journal('slow', call, start, end, code);
   return answer;
 }
+
+// Opens the log, and topics of these kinds in it; nothing if that does not succeed. One in so many
+// times it has no thread.
+export async function openAll(kinds, times) {
+  const options = {
+    maintenance: dice(times) ? 'background' : 'manual',
+    busyTimeoutMs: choice([1000, 0]),
+  };
+  const log = await timed('open', () => edgelog.open(path, options));
+  const topics = {};
+  for (const [topic, kind] of Object.entries(kinds)) {
+    while (log && !ends.soon && !topics[topic]) {
+      topics[topic] = await timed('topic', () => log.topic(topic, kind));
+    }
+  }
+  if (log && Object.values(topics).filter(Boolean).length === Object.keys(kinds).length) {
+    return { log, topics };
+  }
+  await log?.close();
+  return {};
+}
+
+// Closes what was opened, and tells whether all got out.
+export async function closeAll(log, topics) {
+  const done = [];
+  for (const topic of Object.values(topics)) {
+    done.push(await timed('topic-close', () => topic.close()));
+  }
+  done.push(await timed('close', () => log.close()));
+  journal(done.every(Boolean) ? 'closed' : 'closed-badly');
+}

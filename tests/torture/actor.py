@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import edgelog
 
@@ -65,3 +65,40 @@ class Actor:
         elif end - start > TOLD_NS:
             self.journal("slow", name, start, end, code)
         return answer, code == "OK"
+
+
+class TopicsActor(Actor):
+    """One that works on topics which it keeps open, and on a reader that follows one of them."""
+
+    # What the topics are made with, by their names.
+    kinds: dict[str, dict[str, Any]]
+    # So often of once more its log has a thread.
+    in_background: int
+    log: edgelog.Log | None = None
+    follower: edgelog.Reader | None = None
+    topics: dict[str, edgelog.Topic]
+
+    def open(self) -> bool:
+        maintenance: Any = self.dice.choice(["background"] * self.in_background + ["manual"])
+        options = {"maintenance": maintenance, "busy_timeout": self.dice.choice([1.0, 0])}
+        self.log = log = self.timed("open", lambda: edgelog.open(self.path, **options))
+        self.topics = {}
+        for name, kind in self.kinds.items():
+            while log and not self.ends and name not in self.topics:
+                topic = self.timed("topic", lambda: log.topic(name, **kind))  # noqa: B023
+                if topic:
+                    self.topics[name] = topic
+        if log and len(self.topics) < len(self.kinds):
+            log.close()
+            self.log = None
+        return self.log is not None
+
+    def close(self) -> None:
+        assert self.log
+        if self.follower:
+            self.follower.close()
+        self.follower = None
+        done = [self.done("topic-close", topic.close) for topic in self.topics.values()]
+        done.append(self.done("close", self.log.close))
+        self.log = None
+        self.journal("closed" if all(done) else "closed-badly")

@@ -3,7 +3,18 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { choice, dice, edgelog, ends, journal, life, name, path, timed } from '../actor.mjs';
+import {
+  choice,
+  closeAll,
+  dice,
+  edgelog,
+  ends,
+  journal,
+  life,
+  name,
+  openAll,
+  timed,
+} from '../actor.mjs';
 
 const RULES = 'compact-rules';
 const AGED = 'compact-aged';
@@ -38,32 +49,15 @@ const newest = new Map();
 const place = (partition, offset) => `${partition}:${offset}`;
 
 async function open() {
-  const options = {
-    maintenance: dice(4) ? 'background' : 'manual',
-    busyTimeoutMs: choice([1000, 0]),
-  };
-  log = await timed('open', () => edgelog.open(path, options));
-  topics = {};
-  for (const [topic, kind] of Object.entries(TOPICS)) {
-    while (log && !ends.soon && !topics[topic]) {
-      topics[topic] = await timed('topic', () => log.topic(topic, kind));
-    }
-  }
-  if (log && !NAMES.every((topic) => topics[topic])) {
-    await log.close();
-    log = undefined;
-  }
+  ({ log, topics } = await openAll(TOPICS, 4));
   return log;
 }
 
 async function close() {
   await follower?.close();
   follower = undefined;
-  const done = [];
-  for (const topic of NAMES) done.push(await timed('topic-close', () => topics[topic].close()));
-  done.push(await timed('close', () => log.close()));
+  await closeAll(log, topics);
   log = undefined;
-  journal(done.every(Boolean) ? 'closed' : 'closed-badly');
 }
 
 // With "!" before it for a tombstone.

@@ -14,7 +14,7 @@ import edgelog
 from edgelog import keep_all, keep_for, keep_last, keep_nothing
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from actor import Actor
+from actor import TopicsActor
 
 RULES, AGED, OWN = "compact-rules", "compact-aged", "compact-own"
 SMALL: dict[str, Any] = {"segment_bytes": 8192, "compact_trigger_bytes": 16384}
@@ -38,39 +38,13 @@ DURABILITIES = ["buffered"] * 6 + ["written"] * 12 + ["synced"]
 BATCH_MAX = 8
 
 
-class Compactor(Actor):
-    log: edgelog.Log | None = None
-    follower: edgelog.Reader | None = None
-    topics: dict[str, edgelog.Topic]
+class Compactor(TopicsActor):
+    kinds = TOPICS
+    in_background = 3
     sequence = 0
     # Of RULES: where records of its own are that nobody may remove, and its newest ones.
     stays: deque[tuple[int, int]]
     newest: dict[int, int]
-
-    def open(self) -> bool:
-        maintenance: Any = self.dice.choice(["background"] * 3 + ["manual"])
-        options = {"maintenance": maintenance, "busy_timeout": self.dice.choice([1.0, 0])}
-        self.log = log = self.timed("open", lambda: edgelog.open(self.path, **options))
-        self.topics = {}
-        for name, kind in TOPICS.items():
-            while log and not self.ends and name not in self.topics:
-                topic = self.timed("topic", lambda: log.topic(name, **kind))  # noqa: B023
-                if topic:
-                    self.topics[name] = topic
-        if log and len(self.topics) < len(TOPICS):
-            log.close()
-            self.log = None
-        return self.log is not None
-
-    def close(self) -> None:
-        assert self.log
-        if self.follower:
-            self.follower.close()
-        self.follower = None
-        done = [self.done("topic-close", topic.close) for topic in self.topics.values()]
-        done.append(self.done("close", self.log.close))
-        self.log = None
-        self.journal("closed" if all(done) else "closed-badly")
 
     def some_key(self, name: str) -> str:
         """With "!" before it for a tombstone."""

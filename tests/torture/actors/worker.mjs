@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { choice, dice, edgelog, ends, journal, life, name, path, timed } from '../actor.mjs';
+import { choice, closeAll, dice, ends, journal, life, name, openAll, timed } from '../actor.mjs';
 
 const TOPICS = {
   main: { segmentBytes: 262144 },
@@ -16,32 +16,15 @@ let topics = {};
 let sequence = 0;
 
 async function open() {
-  const options = {
-    maintenance: dice(8) ? 'background' : 'manual',
-    busyTimeoutMs: choice([1000, 0]),
-  };
-  log = await timed('open', () => edgelog.open(path, options));
-  topics = {};
-  for (const [topic, kind] of Object.entries(TOPICS)) {
-    while (log && !ends.soon && !topics[topic]) {
-      topics[topic] = await timed('topic', () => log.topic(topic, kind));
-    }
-  }
-  if (log && !NAMES.every((topic) => topics[topic])) {
-    await log.close();
-    log = undefined;
-  }
+  ({ log, topics } = await openAll(TOPICS, 8));
   return log;
 }
 
 async function close() {
   await follower?.close();
   follower = undefined;
-  const done = [];
-  for (const topic of NAMES) done.push(await timed('topic-close', () => topics[topic].close()));
-  done.push(await timed('close', () => log.close()));
+  await closeAll(log, topics);
   log = undefined;
-  journal(done.every(Boolean) ? 'closed' : 'closed-badly');
 }
 
 async function append(topic, partitions, count, ...fine) {

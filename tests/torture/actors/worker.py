@@ -10,7 +10,7 @@ from typing import Any
 import edgelog
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from actor import Actor
+from actor import TopicsActor
 
 TOPICS: dict[str, dict[str, Any]] = {
     "main": {"segment_bytes": 262144},
@@ -20,37 +20,10 @@ TOPICS: dict[str, dict[str, Any]] = {
 DURABILITIES = ["buffered"] * 8 + ["written"] * 10 + ["synced"] * 2
 
 
-class Worker(Actor):
-    log: edgelog.Log | None = None
-    follower: edgelog.Reader | None = None
-    topics: dict[str, edgelog.Topic]
+class Worker(TopicsActor):
+    kinds = TOPICS
+    in_background = 7
     sequence = 0
-
-    def open(self) -> bool:
-        maintenance: Any = self.dice.choice(["background"] * 7 + ["manual"])
-        busy_timeout = self.dice.choice([1.0, 0])
-        options = {"maintenance": maintenance, "busy_timeout": busy_timeout}
-        self.log = log = self.timed("open", lambda: edgelog.open(self.path, **options))
-        self.topics = {}
-        for name, kind in TOPICS.items():
-            while log and not self.ends and name not in self.topics:
-                topic = self.timed("topic", lambda: log.topic(name, **kind))  # noqa: B023
-                if topic:
-                    self.topics[name] = topic
-        if log and len(self.topics) < len(TOPICS):
-            log.close()
-            self.log = None
-        return self.log is not None
-
-    def close(self) -> None:
-        assert self.log
-        if self.follower:
-            self.follower.close()
-        self.follower = None
-        done = [self.done("topic-close", topic.close) for topic in self.topics.values()]
-        done.append(self.done("close", self.log.close))
-        self.log = None
-        self.journal("closed" if all(done) else "closed-badly")
 
     def append(self, topic: edgelog.Topic, partitions: int, count: int, *fine: str) -> None:
         durability: Any = self.dice.choice(DURABILITIES)
