@@ -141,7 +141,7 @@ part() { run_part 0 "$@"; }
 part_tests() { run_part 1 "$@"; }
 
 run_part() {
-  local wants_tests=$1 name=$2 log status=0 start tests
+  local wants_tests=$1 name=$2 log status=0 start tests counted=''
   shift 2
   mkdir -p "$parts_logs"
   log=$parts_logs/$(printf '%s' "$name" | tr -cs 'a-zA-Z0-9\n' -).log
@@ -162,9 +162,9 @@ run_part() {
   fi
   if ((status == 0)); then
     ((parts_passed += 1))
-    printf 'ok      %-34s %8s' "$name" "$(seconds_since "$start")"
-    if ((tests)); then printf '  %s tests' "$tests"; fi
-    printf '\n'
+    # In one piece: other parts may print at the same moment.
+    ((tests == 0)) || counted="  $tests tests"
+    printf 'ok      %-34s %8s%s\n' "$name" "$(seconds_since "$start")" "$counted"
     return 0
   fi
   ((parts_failed += 1))
