@@ -22,7 +22,7 @@ use crate::topic::Topic;
 use crate::topics::Topics;
 use crate::verify;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What an open log holds.
 pub(crate) struct Inner {
@@ -108,6 +108,18 @@ impl Inner {
         flushed
     }
 
+    /// From here on nothing is done in the background.
+    #[cfg(test)]
+    pub(crate) fn end_thread(&self) {
+        self.context.signal.stop();
+        let thread = self
+            .open
+            .lock()
+            .as_mut()
+            .and_then(|open| open.thread.take());
+        thread.unwrap().join();
+    }
+
     /// Notes where every topic stands. Advice for the next open: it may fail.
     fn write_checkpoints(&self) {
         let clock = self.context.clock_mark();
@@ -176,6 +188,8 @@ impl Log {
             open: Mutex::new(Some(Open { thread: None })),
             lock_name,
         });
+        let keeper: Weak<Inner> = Arc::downgrade(&inner);
+        inner.context.peers.set_keeper(keeper);
         if inner.context.has_thread {
             let thread = maintain::start(&inner)
                 .map_err(|e| Error::io("the maintenance thread cannot be started", e))?;

@@ -3,6 +3,7 @@
 
 use crate::error::{Kind, Result};
 use crate::log::Inner;
+use crate::peers::Keeper;
 use crate::reserve::Reserve;
 use crate::sys::thread::Thread;
 use std::sync::{Arc, Weak};
@@ -102,4 +103,86 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
         }
     }
     (next, first_error.map_or(Ok(()), Err))
+}
+
+impl Keeper for Inner {
+    fn give_wanted(&self) {
+        for topic in self.topics_if_free() {
+            topic
+                .partitions
+                .iter()
+                .for_each(|partition| partition.give_wanted());
+            topic
+                .groups_if_free()
+                .iter()
+                .for_each(|group| group.give_wanted());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use crate::log::Log;
+    use crate::options::{Create, Durability, LogOptions, TopicOptions};
+    use crate::record::Record;
+    use crate::topic::Topic;
+    use std::path::Path;
+    use std::sync::Barrier;
+    use std::time::{Duration, Instant};
+
+    /// A log whose thread does nothing, as if it waited for another process.
+    fn open(path: &Path) -> Log {
+        let log = Log::open(path, &LogOptions::default()).unwrap();
+        log.inner.end_thread();
+        log
+    }
+
+    fn topic(log: &Log, name: &str) -> Topic {
+        log.topic(name, Create::IfMissing, &TopicOptions::default())
+            .unwrap()
+    }
+
+    fn append(topic: &Topic, durability: Durability) {
+        let record = Record {
+            value: Some(b"value"),
+            ..Record::default()
+        };
+        topic.append(&record, Some(durability)).unwrap();
+    }
+
+    /// Each of two processes keeps something, and wants what the other one keeps.
+    fn crosswise(what: &str, keep: impl Fn(&Topic) + Sync) {
+        let path = std::env::temp_dir().join(format!("edgelog-keep-{}-{what}", std::process::id()));
+        let (first, second) = (open(&path), open(&path));
+        let both_keep = Barrier::new(2);
+        let work = |log: &Log, own: &str, other: &str| {
+            let [own, other] = [own, other].map(|name| topic(log, name));
+            keep(&own);
+            both_keep.wait();
+            append(&other, Durability::Written);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| work(&first, "a", "b"));
+            scope.spawn(|| work(&second, "b", "a"));
+        });
+        drop((first, second));
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn two_that_wait_for_what_the_other_one_keeps_both_go_on() {
+        crosswise("kept", |topic| {
+            let start = Instant::now();
+            // What is changed again and again is kept.
+            while start.elapsed() < Duration::from_millis(20) {
+                append(topic, Durability::Written);
+            }
+        });
+    }
+
+    #[test]
+    fn two_that_wait_for_what_the_other_one_has_buffered_both_go_on() {
+        crosswise("buffered", |topic| append(topic, Durability::Buffered));
+    }
 }

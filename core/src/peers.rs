@@ -17,11 +17,13 @@ use crate::sys::backoff::Backoff;
 use crate::sys::mutex::{Mutex, MutexGuard};
 use crate::sys::wake::{self, Deadline};
 use crate::sys::{Hold, Lock, LockError, Region, Sys};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Milliseconds between two tries to get the log.
 const LOCK_RETRY_MS: u32 = 5;
+/// Sleeps between two looks whether others wait for what this log keeps, while it waits itself.
+const SLEEPS_PER_LOOK: u32 = 16;
 /// Regions are numbered: the log's own, then those of its partitions.
 pub(crate) const LOG_REGION: Region = Region::One(0);
 
@@ -59,6 +61,13 @@ pub(crate) struct Peers {
     /// A compaction is under way here: one at a time in the log, for as long as it takes, while
     /// changes go on.
     work: Mutex<Option<Work>>,
+    keeper: OnceLock<Weak<dyn Keeper>>,
+}
+
+/// Whoever knows what of the lock this log keeps between changes.
+pub(crate) trait Keeper: Send + Sync {
+    /// Gives back what other processes wait for, without waiting for anything.
+    fn give_wanted(&self);
 }
 
 /// The right to compact; a lock only where others write.
@@ -86,6 +95,7 @@ impl Peers {
             lock: Mutex::new(None),
             changing: Mutex::new(()),
             work: Mutex::new(None),
+            keeper: OnceLock::new(),
         }
     }
 
@@ -97,6 +107,11 @@ impl Peers {
 
     pub(crate) fn set_lock(&self, lock: Box<dyn Lock>) {
         *self.lock.lock() = Some(lock.into());
+    }
+
+    /// Set once, when the log is open.
+    pub(crate) fn set_keeper(&self, keeper: Weak<dyn Keeper>) {
+        let _ = self.keeper.set(keeper);
     }
 
     /// Lets the log go; others may open it exclusively.
@@ -248,15 +263,23 @@ pub(crate) struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    /// Waits a little; fails when the time is over.
+    /// Waits a little; fails when the time is over. What this log keeps goes to those who want it
+    /// meanwhile: the threads that would give it back may all stand here, and those in the other
+    /// process wait for just that.
     pub(crate) fn wait(&mut self) -> Result<()> {
         let peers = self.peers;
         let (backoff, deadline) = self
             .waiting
             .get_or_insert_with(|| (Backoff::default(), Deadline::after(Some(peers.timeout))));
         if backoff.pause(deadline) {
-            if let Some(lock) = peers.lock().filter(|_| backoff.has_slept()) {
+            let sleeps = backoff.sleeps();
+            if let Some(lock) = peers.lock().filter(|_| sleeps != 0) {
                 lock.want(self.region, true);
+            }
+            if backoff.has_just_slept() && sleeps % SLEEPS_PER_LOOK == 0 {
+                if let Some(keeper) = peers.keeper.get().and_then(Weak::upgrade) {
+                    keeper.give_wanted();
+                }
             }
             return Ok(());
         }

@@ -89,6 +89,12 @@ impl Inner {
         self.topics.lock().sorted.clone()
     }
 
+    /// The same, or none of them while their list changes.
+    pub(crate) fn topics_if_free(&self) -> Vec<Arc<topic::Inner>> {
+        let topics = self.topics.try_lock();
+        topics.map_or_else(Vec::new, |topics| topics.sorted.clone())
+    }
+
     /// The topic of a name, with what other processes did.
     fn find(&self, name: &str) -> Result<Option<Arc<topic::Inner>>> {
         let context = self.context();

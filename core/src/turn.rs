@@ -235,6 +235,24 @@ pub(crate) fn give_last<R: Replica>(replica: &R, state: &mut R::State) {
     }
 }
 
+/// Gives the region back if another process waits for it and nobody here is at work with it.
+/// Waits for nothing.
+pub(crate) fn give_wanted<R: Replica>(replica: &R) {
+    let Some(mut state) = replica.state().try_lock() else {
+        return;
+    };
+    let peers = &replica.context().peers;
+    if !R::turn(&state).taken || !peers.is_wanted(replica.region()) {
+        return;
+    }
+    if R::keeps_back(&state) {
+        replica.let_out(&mut state);
+    }
+    if !R::keeps_back(&state) {
+        give_last(replica, &mut state);
+    }
+}
+
 /// Gives the region back that nobody here has needed for a while; answers when to look again, in
 /// milliseconds from now.
 pub(crate) fn give_due<R: Replica>(replica: &R) -> Option<u64> {

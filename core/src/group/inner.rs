@@ -295,6 +295,11 @@ impl Inner {
         turn::give_due(self)
     }
 
+    /// The same, at once, if another process waits for it.
+    pub(crate) fn give_wanted(&self) {
+        turn::give_wanted(self);
+    }
+
     /// The log closes: no change comes in any more.
     pub(crate) fn bar(&self) {
         let mut held = self.held.lock();

@@ -44,6 +44,12 @@ impl Topic {
         self.groups.lock().known.clone()
     }
 
+    /// The same, or none of them while their list changes.
+    pub(crate) fn groups_if_free(&self) -> Vec<Arc<Inner>> {
+        let groups = self.groups.try_lock();
+        groups.map_or_else(Vec::new, |groups| groups.known.clone())
+    }
+
     /// The groups that exist now.
     pub(crate) fn groups_now(&self, context: &Arc<Context>) -> Result<Vec<Arc<Inner>>> {
         let mut groups = self.groups.lock();

@@ -105,4 +105,8 @@ impl Partition {
     pub(crate) fn give_due(&self) -> Option<u64> {
         turn::give_due(self)
     }
+
+    pub(crate) fn give_wanted(&self) {
+        turn::give_wanted(self);
+    }
 }

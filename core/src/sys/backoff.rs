@@ -35,9 +35,14 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Whether the quick tries have not helped.
-    pub(crate) fn has_slept(&self) -> bool {
-        self.sleeps != 0
+    /// How often it slept, because the quick tries did not help.
+    pub(crate) fn sleeps(&self) -> u32 {
+        self.sleeps
+    }
+
+    /// Whether the last pause was a sleep.
+    pub(crate) fn has_just_slept(&self) -> bool {
+        self.sleeps != 0 && self.quick == TRIES_AFTER_SLEEP
     }
 
     /// Lets a moment pass before the next try; false, at once, when the deadline has passed.
