@@ -417,6 +417,8 @@ def plants(history: History) -> Iterator[tuple[str, AbstractContextManager[None]
             if is_plain(record) and place not in group.copies:
                 yield from plants_at(group, place, record)
                 break
+        if group.kind.topic == JOBS and group.name != "once":
+            yield from plants_of_losses(group)
         for place, copies in group.copies.items():
             record = group.records[place]
             if not any(one.what == "ack" for one in record.settled):
@@ -482,9 +484,22 @@ def plants_at(
     denied = replace(ack, start_ns=first.end_ns + 1, end_ns=first.end_ns + 2, outcome="n")
     yield f"what was denied in {name}", plant(record.took, [replace(denied, who=first.who), ack])
     if group.kind.topic == JOBS:
-        yield f"what is lost of {name}", plant([], [])
         strange = replace(first, tag="nobody/0/1/0/1")
         yield f"what came to {name} as another", plant([strange, *record.took[1:]], settled)
+
+
+def plants_of_losses(
+    group: Group,
+) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+    ends: dict[int, int] = defaultdict(lambda: -1)
+    for one in group.up_to:
+        partition, offset = one.place
+        ends[partition] = max(ends[partition], offset)
+    for place in group.records:
+        # Elsewhere it may be one of those that somebody took and died before he told.
+        if place not in group.copies and place[1] > ends[place[0]]:
+            yield f"what is lost of {group.name}", changed(group, place, [], [])
+            return
 
 
 def plants_of_copies(
