@@ -112,12 +112,14 @@ impl Inner {
     #[cfg(test)]
     pub(crate) fn end_thread(&self) {
         self.context.signal.stop();
-        let thread = self
+        let open = self
             .open
             .lock()
             .as_mut()
             .and_then(|open| open.thread.take());
-        thread.unwrap().join();
+        if let Some(thread) = open {
+            thread.join();
+        }
     }
 
     /// Notes where every topic stands. Advice for the next open: it may fail.
