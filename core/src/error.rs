@@ -54,6 +54,8 @@ pub enum Kind {
     Internal,
     /// The platform cannot do it.
     Unsupported,
+    /// The lease of a partition of an ordered group is not the consumer's any more.
+    Fenced,
 }
 
 #[derive(Debug)]

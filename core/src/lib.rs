@@ -56,9 +56,10 @@ mod verify;
 pub use compact::{Compaction, CompactionReport, Keep, KeepRule};
 pub use error::{Error, Kind, Result};
 pub use group::{
-    Claim, ClaimOptions, Consumer, ConsumerStats, Delivery, Group, GroupOptions, GroupStats,
+    Claim, ClaimOptions, Consumer, ConsumerStats, Delivery, Group, GroupOptions, GroupStats, Lease,
     Member, Nack, Outcome, PendingFilter, PendingRecord, Receiver, Removal, Take, TakeOptions,
-    DEAD_DELIVERIES, DEAD_GROUP, DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_TOPIC,
+    WhenExhausted, DEAD_DELIVERIES, DEAD_GROUP, DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON,
+    DEAD_TOPIC,
 };
 pub use log::Log;
 pub use options::{

@@ -96,6 +96,12 @@ pub const GROUP_MS_MAX: u32 = 0x7fff_ffff;
 pub const ACK_TIMEOUT_MS_DEFAULT: u32 = 30_000;
 /// The longest wait of a refused record in milliseconds, unless said otherwise.
 pub const BACKOFF_MAX_MS_DEFAULT: u32 = 60_000;
+/// Milliseconds for which a consumer of an ordered group keeps its partitions without reading,
+/// unless said otherwise.
+pub const LEASE_TTL_MS_DEFAULT: u32 = 10_000;
+/// Milliseconds after which it loses a partition of which it settles nothing, unless said
+/// otherwise.
+pub const PROCESSING_TIMEOUT_MS_DEFAULT: u32 = 60_000;
 /// Bytes of a group's journal from which on it is begun anew, at least.
 pub const JOURNAL_BYTES_MIN: u64 = ERASE_BLOCK_BYTES;
 /// Bytes from which on it is begun anew, unless what is pending takes more, at most.

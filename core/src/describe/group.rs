@@ -1,8 +1,8 @@
 //! What a group's description says.
 
-use super::{durability_number, durability_of, put_settings, settings};
+use super::{durability_number, durability_of, put_settings, settings, MUST_KNOW};
 use crate::error::Result;
-use crate::group::GroupOptions;
+use crate::group::{GroupOptions, WhenExhausted};
 use crate::options::Durability;
 use crate::varint::Input;
 
@@ -21,18 +21,31 @@ const BACKOFF_MS: u16 = 3;
 const BACKOFF_MAX_MS: u16 = 4;
 const MAX_DELIVERIES: u16 = 5;
 const CONSUMER_TTL_MS: u16 = 6;
+const LEASE_TTL_MS: u16 = 7;
+const PROCESSING_TIMEOUT_MS: u16 = 8;
+/// Whoever does not know what follows from these must not touch the group.
+const ORDERED: u16 = MUST_KNOW | 9;
+const HALTS: u16 = MUST_KNOW | 10;
 
 impl GroupBody {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let o = &self.options;
-        let settings = [
+        let mut settings = vec![
             (DURABILITY, durability_number(o.durability)),
             (ACK_TIMEOUT_MS, u64::from(o.ack_timeout_ms)),
             (BACKOFF_MS, u64::from(o.backoff_ms)),
             (BACKOFF_MAX_MS, u64::from(o.backoff_max_ms)),
             (MAX_DELIVERIES, u64::from(o.max_deliveries)),
             (CONSUMER_TTL_MS, u64::from(o.consumer_ttl_ms)),
+            (LEASE_TTL_MS, u64::from(o.lease_ttl_ms)),
+            (PROCESSING_TIMEOUT_MS, u64::from(o.processing_timeout_ms)),
         ];
+        let must_be_known = [
+            (ORDERED, o.ordered),
+            (HALTS, o.when_exhausted == WhenExhausted::Halt),
+        ];
+        let said = must_be_known.iter().filter(|(_, is_so)| *is_so);
+        settings.extend(said.map(|(tag, _)| (*tag, 1)));
         let mut out = self.uid.to_le_bytes().to_vec();
         out.extend_from_slice(&self.topic_uid.to_le_bytes());
         put_name(&mut out, &self.name);
@@ -97,6 +110,10 @@ fn set(o: &mut GroupOptions, tag: u16, value: u64) -> bool {
         BACKOFF_MAX_MS => o.backoff_max_ms = small,
         MAX_DELIVERIES => o.max_deliveries = small,
         CONSUMER_TTL_MS => o.consumer_ttl_ms = small,
+        LEASE_TTL_MS => o.lease_ttl_ms = small,
+        PROCESSING_TIMEOUT_MS => o.processing_timeout_ms = small,
+        ORDERED if small == 1 => o.ordered = true,
+        HALTS if small == 1 => o.when_exhausted = WhenExhausted::Halt,
         _ => return false,
     }
     true
@@ -122,6 +139,10 @@ mod tests {
                 max_deliveries: 4,
                 dead_letter: Some("d".repeat(NAME_BYTES_MAX)),
                 consumer_ttl_ms: 5,
+                ordered: true,
+                lease_ttl_ms: 6,
+                processing_timeout_ms: 7,
+                when_exhausted: WhenExhausted::Halt,
             },
         }
     }

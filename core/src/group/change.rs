@@ -101,6 +101,31 @@ pub(crate) enum Change {
     Skip { partition: u32, to: u64 },
     /// The cursor moves because somebody wants it to.
     Seek { partition: u32, to: u64 },
+    /// Of an ordered group: a consumer is live for so long; with 0 it is not any more. What it held
+    /// when its last session ended is not its own any more.
+    Session {
+        consumer: Owner,
+        at_ms: u64,
+        ttl_ms: u64,
+    },
+    /// A partition is a consumer's. What was delivered of it before is nobody's.
+    Grant {
+        partition: u32,
+        consumer: Owner,
+        epoch: u64,
+        at_ms: u64,
+    },
+    /// A partition is nobody's, and so is what was delivered of it.
+    Yield {
+        partition: u32,
+        at_ms: u64,
+        /// Whoever had it takes it again only if nobody else may.
+        shun: bool,
+    },
+    /// The holder of a partition has settled something of it.
+    Progress { partition: u32, at_ms: u64 },
+    /// No consumer is live any more.
+    Void { at_ms: u64 },
 }
 
 const JOIN: u8 = 1;
@@ -114,7 +139,13 @@ const EXPIRE: u8 = 8;
 const GIVE_UP: u8 = 9;
 const SKIP: u8 = 10;
 const SEEK: u8 = 11;
-/// With [`DELIVER`], [`AGAIN`] and [`RELEASE`]: at most once, counts, does not count.
+const SESSION: u8 = 12;
+const GRANT: u8 = 13;
+const YIELD: u8 = 14;
+const PROGRESS: u8 = 15;
+const VOID: u8 = 16;
+/// With [`DELIVER`], [`AGAIN`], [`RELEASE`] and [`YIELD`]: at most once, counts, does not count,
+/// shuns.
 const FLAG: u8 = 0x80;
 
 fn kind(kind: u8, flag: bool) -> u8 {
@@ -265,6 +296,29 @@ impl Change {
             }
             Change::Skip { partition, to } => put_move(out, SKIP, *partition, *to),
             Change::Seek { partition, to } => put_move(out, SEEK, *partition, *to),
+            Change::Session {
+                consumer,
+                at_ms,
+                ttl_ms,
+            } => put_numbers(out, SESSION, &[u64::from(*consumer), *at_ms, *ttl_ms]),
+            Change::Grant {
+                partition,
+                consumer,
+                epoch,
+                at_ms,
+            } => {
+                let (partition, consumer) = (u64::from(*partition), u64::from(*consumer));
+                put_numbers(out, GRANT, &[partition, consumer, *epoch, *at_ms]);
+            }
+            Change::Yield {
+                partition,
+                at_ms,
+                shun,
+            } => put_numbers(out, kind(YIELD, *shun), &[u64::from(*partition), *at_ms]),
+            Change::Progress { partition, at_ms } => {
+                put_numbers(out, PROGRESS, &[u64::from(*partition), *at_ms]);
+            }
+            Change::Void { at_ms } => put_numbers(out, VOID, &[*at_ms]),
         }
     }
 
@@ -325,15 +379,41 @@ impl Change {
                 partition: partition(input)?,
                 to: input.number()?,
             },
+            SESSION => Change::Session {
+                consumer: owner(input)?,
+                at_ms: input.number()?,
+                ttl_ms: input.number()?,
+            },
+            GRANT => Change::Grant {
+                partition: partition(input)?,
+                consumer: owner(input)?,
+                epoch: input.number()?,
+                at_ms: input.number()?,
+            },
+            YIELD => Change::Yield {
+                partition: partition(input)?,
+                at_ms: input.number()?,
+                shun: flag,
+            },
+            PROGRESS => Change::Progress {
+                partition: partition(input)?,
+                at_ms: input.number()?,
+            },
+            VOID => Change::Void {
+                at_ms: input.number()?,
+            },
             _ => return None,
         })
     }
 }
 
 fn put_move(out: &mut Vec<u8>, kind: u8, partition: u32, to: u64) {
+    put_numbers(out, kind, &[u64::from(partition), to]);
+}
+
+fn put_numbers(out: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
     out.push(kind);
-    varint::put(out, u64::from(partition));
-    varint::put(out, to);
+    numbers.iter().for_each(|number| varint::put(out, *number));
 }
 
 /// A run in a snapshot, behind the end of the one before it.
@@ -435,6 +515,27 @@ mod tests {
                 partition: 1,
                 to: 0,
             },
+            Change::Session {
+                consumer: 3,
+                at_ms: 8,
+                ttl_ms: 10_000,
+            },
+            Change::Grant {
+                partition: 1_023,
+                consumer: 3,
+                epoch: u64::MAX,
+                at_ms: 8,
+            },
+            Change::Yield {
+                partition: 7,
+                at_ms: 8,
+                shun: true,
+            },
+            Change::Progress {
+                partition: 7,
+                at_ms: 9,
+            },
+            Change::Void { at_ms: 10 },
         ]
     }
 

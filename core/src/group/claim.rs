@@ -7,7 +7,7 @@ use super::fetch::Room;
 use super::handle::check_count;
 use super::pending::Run;
 use super::state::State;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::POSITIONS_MAX;
 use crate::record::Position;
 
@@ -43,7 +43,7 @@ impl Consumer {
         &mut self,
         claim: Claim<'_>,
         options: &ClaimOptions,
-        receiver: &mut impl Receiver,
+        receiver: &mut dyn Receiver,
     ) -> Result<Delivery> {
         self.check()?;
         self.fetch.clear();
@@ -52,6 +52,10 @@ impl Consumer {
         let inner = self.member.group.inner.clone();
         let mut held = inner.enter()?;
         let policy = inner.policy();
+        if policy.ordered {
+            let text = "an ordered group's records are their partition's holder's";
+            return Err(Error::invalid(text));
+        }
         let mut delivery = Delivery::default();
         let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
         let now = inner.now(&held.state);

@@ -5,6 +5,7 @@ use super::decide::{self, By, Outcome};
 use super::deliver::Take;
 use super::fetch::Fetch;
 use super::handle::{Group, Nack};
+use super::ordered;
 use super::pending::Owner;
 use super::state::State;
 use crate::error::{Error, Kind, Result};
@@ -12,6 +13,7 @@ use crate::limits::CONSUMERS_MAX;
 use crate::options::ReaderOptions;
 use crate::reader::{Reader, ReaderControl, Wait};
 use crate::record::Position;
+use crate::sys::mutex::Mutex;
 use crate::sys::wake::Deadline;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -24,6 +26,9 @@ pub struct Member {
     name: Arc<str>,
     /// Its number, as it was last seen.
     number: Arc<AtomicU32>,
+    /// For each partition of an ordered group, the epoch under which this handle was granted it,
+    /// until it knows better; 0: it was not.
+    pub(super) epochs: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Member {
@@ -46,6 +51,11 @@ impl Member {
         Some(number)
     }
 
+    /// Whether it ever had one.
+    pub(super) fn has_joined(&self) -> bool {
+        self.number.load(Ordering::Relaxed) != u32::MAX
+    }
+
     /// Its number, and what has to happen for it to have one.
     pub(super) fn seat(&self, state: &State, at_ms: u64) -> Result<(Owner, Option<Change>)> {
         if let Some(number) = self.number(state) {
@@ -64,17 +74,17 @@ impl Member {
         Ok((consumer, Some(join)))
     }
 
-    fn by(&self, state: &State) -> By {
+    pub(super) fn by(&self, state: &State) -> By {
         By::Consumer(self.number(state))
     }
 
-    /// Acknowledges records: they are done. The outcomes are in the order of the positions.
+    /// Acknowledges records: they are done. The outcomes are in the order of the positions. In an
+    /// ordered group `Fenced`, and nothing is done, when one is in a partition that this handle
+    /// does not hold any more.
     pub fn ack(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.group.settle(
-            |state| self.by(state),
-            positions,
-            |_, _, ranges| vec![Change::Acknowledge { ranges }],
-        )
+        self.group.settle(Some(self), positions, |_, _, ranges| {
+            vec![Change::Acknowledge { ranges }]
+        })
     }
 
     /// Acknowledges all that the consumer has pending of a partition up to an offset; answers how
@@ -84,10 +94,17 @@ impl Member {
         let inner = &self.group.inner;
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
+        let policy = inner.policy();
+        if policy.ordered {
+            self.check_holds(&held.state, &now, &[position])?;
+        }
         let ranges = decide::up_to(&held.state, self.by(&held.state), position);
         let records = records(&ranges);
         if !ranges.is_empty() {
-            inner.commit(&mut held, &now, &[Change::Acknowledge { ranges }])?;
+            let mut changes = ordered::progress(&held.state, &policy, now.ms, &ranges);
+            changes.push(Change::Acknowledge { ranges });
+            inner.commit(&mut held, &now, &changes)?;
+            self.hand_over(inner, &mut held, &policy)?;
         }
         Ok(records)
     }
@@ -95,16 +112,14 @@ impl Member {
     /// Refuses records: they come again, to whoever reads then. The outcomes are in the order of
     /// the positions.
     pub fn nack(&self, positions: &[Position], nack: &Nack<'_>) -> Result<Vec<Outcome>> {
-        self.group.refuse(|state| self.by(state), positions, nack)
+        self.group.refuse(Some(self), positions, nack)
     }
 
     /// Begins the time anew after which records come again: the consumer is still at work. The
     /// outcomes are in the order of the positions.
     pub fn extend(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.group.settle(
-            |state| self.by(state),
-            positions,
-            |state, at_ms, ranges| {
+        self.group
+            .settle(Some(self), positions, |state, at_ms, ranges| {
                 // Whoever owns a record is a member.
                 let again = self.number(state).map(|consumer| Change::Again {
                     consumer,
@@ -113,8 +128,7 @@ impl Member {
                     ranges,
                 });
                 again.into_iter().collect()
-            },
-        )
+            })
     }
 }
 
@@ -143,6 +157,7 @@ impl Consumer {
                 group,
                 name: name.into(),
                 number: Arc::new(AtomicU32::new(u32::MAX)),
+                epochs: Arc::default(),
             },
             reader,
             places: vec![None; partitions],
@@ -151,7 +166,15 @@ impl Consumer {
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
         let (number, join) = consumer.member.seat(&held.state, now.ms)?;
-        let changes: Vec<Change> = join.into_iter().collect();
+        let mut changes: Vec<Change> = join.into_iter().collect();
+        if inner.policy().ordered && held.state.consumers.is_live(number, now.ms) {
+            // Whoever went by this name before has lost what he held.
+            changes.push(Change::Session {
+                consumer: number,
+                at_ms: now.ms,
+                ttl_ms: 0,
+            });
+        }
         inner.commit(&mut held, &now, &changes)?;
         // Who takes up a name wants to know all that it has, however far the last one got.
         held.state.pending.start_over(number);
@@ -192,8 +215,13 @@ impl Consumer {
                 return Ok(Wait::Woken);
             }
             let outlook = self.outlook(take)?;
-            if outlook == Outlook::Now {
-                return Ok(Wait::Data);
+            match outlook {
+                Outlook::Now => return Ok(Wait::Data),
+                Outlook::Tend => {
+                    self.tend()?;
+                    continue;
+                }
+                _ => {}
             }
             if deadline.has_passed() {
                 return Ok(Wait::TimedOut);
@@ -218,6 +246,9 @@ impl Consumer {
         let (inner, topic) = (&self.member.group.inner, &self.member.group.topic);
         let held = inner.look()?;
         let policy = inner.policy();
+        if policy.ordered {
+            return self.outlook_ordered(&held.state, &policy, take);
+        }
         let due_ms = match take {
             Take::New => None,
             Take::Due | Take::Own => decide::next_due(&held.state, &policy),
@@ -242,8 +273,10 @@ impl Consumer {
 
 /// When there is something to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outlook {
+pub(super) enum Outlook {
     Now,
+    /// Something is to be done about leases.
+    Tend,
     /// In so many milliseconds.
     In(u64),
     Unknown,
@@ -253,7 +286,7 @@ impl Outlook {
     /// Sooner than another look, a moment ago, said.
     fn is_before(self, other: Outlook) -> bool {
         match (self, other) {
-            (Outlook::Now, _) => true,
+            (Outlook::Now | Outlook::Tend, _) => true,
             (Outlook::In(_), Outlook::Unknown) => true,
             (Outlook::In(now), Outlook::In(before)) => now.saturating_add(5) < before,
             _ => false,

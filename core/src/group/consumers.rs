@@ -15,6 +15,8 @@ pub(crate) struct Member {
     pub deliveries: u64,
     /// Those of them that it or others had got before.
     pub redeliveries: u64,
+    /// Until when it is live, in an ordered group; 0: it is not.
+    pub until_ms: u64,
 }
 
 /// All of them.
@@ -30,6 +32,12 @@ impl Consumers {
 
     pub(crate) fn get_mut(&mut self, number: Owner) -> Option<&mut Member> {
         self.by_number.get_mut(usize::from(number))?.as_mut()
+    }
+
+    /// Whether a consumer of an ordered group is live.
+    pub(crate) fn is_live(&self, number: Owner, now_ms: u64) -> bool {
+        self.get(number)
+            .is_some_and(|member| member.until_ms > now_ms)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<Owner> {
@@ -58,6 +66,17 @@ impl Consumers {
         if let Some(place) = self.by_number.get_mut(at) {
             *place = member;
         }
+    }
+
+    /// Whether any consumer may be live.
+    pub(crate) fn any_session(&self) -> bool {
+        self.iter().any(|(_, member)| member.until_ms != 0)
+    }
+
+    /// No consumer is live any more.
+    pub(crate) fn end_sessions(&mut self) {
+        let members = self.by_number.iter_mut().flatten();
+        members.for_each(|member| member.until_ms = 0);
     }
 
     /// In the order of their numbers.

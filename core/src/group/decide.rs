@@ -1,7 +1,7 @@
 //! What is to be done, decided from a group's state alone: no I/O, no clock, no lock.
 
 use super::change::{add_all, Change, Range};
-use super::options::GroupOptions;
+use super::options::{GroupOptions, WhenExhausted};
 use super::pending::{Held, Owner, Run};
 use super::state::State;
 use crate::limits::{ACK_TIMEOUT_MS_DEFAULT, NEVER_MS};
@@ -56,23 +56,43 @@ pub(crate) struct Policy {
     pub backoff_max_ms: u64,
     /// 0: never.
     pub consumer_ttl_ms: u64,
+    /// Partitions are leased.
+    pub ordered: bool,
+    pub lease_ttl_ms: u64,
+    /// None: never.
+    pub processing_timeout_ms: Option<u64>,
+    /// What is delivered too often is not given up: its partition stands still.
+    halts: bool,
 }
 
 impl Policy {
     pub(crate) fn of(options: &GroupOptions) -> Policy {
-        let timeout_ms = options.ack_timeout_ms;
+        let unless_never = |ms: u32| (ms != NEVER_MS).then_some(u64::from(ms));
         Policy {
             synced: options.durability == Durability::Synced,
-            timeout_ms: (timeout_ms != NEVER_MS).then_some(u64::from(timeout_ms)),
+            timeout_ms: unless_never(options.ack_timeout_ms),
             max_deliveries: options.max_deliveries,
             backoff_ms: u64::from(options.backoff_ms),
             backoff_max_ms: u64::from(options.backoff_max_ms),
             consumer_ttl_ms: u64::from(options.consumer_ttl_ms),
+            ordered: options.ordered,
+            lease_ttl_ms: u64::from(options.lease_ttl_ms),
+            processing_timeout_ms: unless_never(options.processing_timeout_ms),
+            halts: options.when_exhausted == WhenExhausted::Halt,
         }
     }
 
     /// Whether a record that was delivered so often is given up rather than delivered again.
     pub(crate) fn gives_up(&self, deliveries: u32) -> bool {
+        self.is_exhausted(deliveries) && !self.halts
+    }
+
+    /// Whether its partition stands still.
+    pub(crate) fn halts(&self, deliveries: u32) -> bool {
+        self.is_exhausted(deliveries) && self.halts
+    }
+
+    fn is_exhausted(&self, deliveries: u32) -> bool {
         self.max_deliveries != 0 && deliveries >= self.max_deliveries
     }
 
@@ -219,10 +239,44 @@ pub(crate) fn refuse(
         }
     }
     put(0, None);
+    if policy.ordered {
+        let behind = pull_back(state, now_ms, &refused.releases);
+        refused.releases.splice(0..0, behind);
+    }
     refused
         .releases
         .extend(set_aside(policy, now_ms, &refused.given_up));
     refused
+}
+
+/// In an ordered group, what lies behind a refused record is not its consumer's any more: it comes
+/// again behind it. Comes before the refusals themselves, which say when.
+fn pull_back(state: &State, now_ms: u64, releases: &[Change]) -> Option<Change> {
+    let mut lowest: Vec<Range> = Vec::new();
+    for change in releases {
+        let Change::Release { ranges, .. } = change else {
+            continue;
+        };
+        for range in ranges {
+            let known = lowest
+                .iter_mut()
+                .find(|known| known.partition == range.partition);
+            match known {
+                Some(known) => known.first = known.first.min(range.first),
+                None => lowest.push(*range),
+            }
+        }
+    }
+    let behind = lowest.iter().flat_map(|range| {
+        let runs = state.pending.range(range.partition, range.first, u64::MAX);
+        runs.filter(|run| matches!(run.held, Held::By(_)))
+    });
+    let ranges: Vec<Range> = behind.map(|run| Range::from(&run)).collect();
+    (!ranges.is_empty()).then_some(Change::Release {
+        due_ms: now_ms,
+        uncount: false,
+        ranges,
+    })
 }
 
 /// What is being given up is nobody's, and nobody gets it: its copy is written with nothing locked.

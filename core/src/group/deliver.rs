@@ -92,9 +92,11 @@ fn skip(partition: u32, cursor: u64, earliest: u64) -> Option<Change> {
     (to > cursor).then_some(Change::Skip { partition, to })
 }
 
-/// Moves all cursors behind the last offset that was given out.
-fn behind(state: &State, topic: &Topic) -> Vec<Change> {
-    let ends = topic.partitions.iter().map(|partition| {
+/// Moves cursors behind the last offset that was given out.
+fn behind(state: &State, topic: &Topic, is_open: impl Fn(u32) -> bool) -> Vec<Change> {
+    let open = topic.partitions.iter();
+    let open = open.filter(|partition| is_open(partition.number));
+    let ends = open.map(|partition| {
         let (_, end) = partition.bounds();
         (partition.number, end)
     });
@@ -104,8 +106,8 @@ fn behind(state: &State, topic: &Topic) -> Vec<Change> {
 }
 
 /// Gives records on as they are read.
-struct Fresh<'a, R> {
-    receiver: &'a mut R,
+struct Fresh<'a> {
+    receiver: &'a mut dyn Receiver,
     room: &'a mut Room,
     ranges: &'a mut Vec<Range>,
     /// Some of what is read may be pending: the cursor was moved back.
@@ -118,7 +120,7 @@ struct Fresh<'a, R> {
     refused: bool,
 }
 
-impl<R> Fresh<'_, R> {
+impl Fresh<'_> {
     /// It was delivered again, or told as gone, a moment ago.
     fn is_done(&self, record: &RecordView<'_>) -> bool {
         let is_in = |range: &Range| {
@@ -131,7 +133,7 @@ impl<R> Fresh<'_, R> {
     }
 }
 
-impl<R: Receiver> Sink for &mut Fresh<'_, R> {
+impl Sink for &mut Fresh<'_> {
     #[inline]
     fn wants(&mut self, record: &RecordView<'_>) -> bool {
         self.refused = !self.room.has(record);
@@ -157,11 +159,7 @@ impl<R: Receiver> Sink for &mut Fresh<'_, R> {
 impl Consumer {
     /// Delivers records to `receiver`. What it was given counts only if the call succeeds; it lies
     /// in the consumer until the next call that takes it mutably.
-    pub fn take(
-        &mut self,
-        options: &TakeOptions,
-        receiver: &mut impl Receiver,
-    ) -> Result<Delivery> {
+    pub fn take(&mut self, options: &TakeOptions, receiver: &mut dyn Receiver) -> Result<Delivery> {
         self.check()?;
         self.fetch.clear();
         let max = options.max.min(POSITIONS_MAX);
@@ -182,14 +180,24 @@ impl Consumer {
         let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
         let now = inner.now(&held.state);
         let mut changes = Vec::new();
-        if options.take == Take::Due {
-            let mut runs = decide::due(&held.state, &policy, now.ms, max);
-            runs.retain(|run| !policy.gives_up(run.deliveries));
-            self.again(&runs, me, now.ms, true, &mut room, &mut changes)?;
-        }
+        let (runs, open) = match policy.ordered {
+            true => {
+                let (state, take) = (&held.state, options.take);
+                let plan = self.member.plan(state, &policy, &now, me, take, max);
+                (plan.runs, Some(plan.open))
+            }
+            false if options.take == Take::Due => {
+                let mut runs = decide::due(&held.state, &policy, now.ms, max);
+                runs.retain(|run| !policy.gives_up(run.deliveries));
+                (runs, None)
+            }
+            false => (Vec::new(), None),
+        };
+        self.again(&runs, me, now.ms, true, &mut room, &mut changes)?;
         self.give_copies(&mut delivery, receiver);
         let mut moves = Vec::new();
-        let fresh = self.fresh(&held.state, &changes, &mut room, receiver, &mut moves)?;
+        let open = open.as_deref();
+        let fresh = self.fresh(&held.state, &changes, open, &mut room, receiver, &mut moves)?;
         changes.extend(moves);
         self.deliver(
             &held.state,
@@ -219,6 +227,9 @@ impl Consumer {
         delivery: &mut Delivery,
     ) -> Result<Owner> {
         let now = inner.now(&held.state);
+        if policy.ordered {
+            self.member.check_fence(&held.state, &now)?;
+        }
         let mut changes = Vec::new();
         let (me, join) = self.member.seat(&held.state, now.ms)?;
         match join {
@@ -243,6 +254,9 @@ impl Consumer {
         changes.extend(gone.into_iter().filter(is_other));
         delivery.count(&held.state, &changes);
         inner.commit(held, &now, &changes)?;
+        if policy.ordered {
+            self.member.tend(inner, held, policy, me, None)?;
+        }
         Ok(me)
     }
 
@@ -255,8 +269,17 @@ impl Consumer {
             let mut held = inner.enter()?;
             let now = inner.now(&held.state);
             let policy = inner.policy();
-            let mut dead = decide::due(&held.state, &policy, now.ms, POSITIONS_MAX);
-            dead.retain(|run| policy.gives_up(run.deliveries));
+            let dead = match policy.ordered {
+                true => {
+                    let me = self.keep_house(inner, &mut held, &policy, delivery)?;
+                    self.member.exhausted(&held.state, &policy, &now, me)
+                }
+                false => {
+                    let mut due = decide::due(&held.state, &policy, now.ms, POSITIONS_MAX);
+                    due.retain(|run| policy.gives_up(run.deliveries));
+                    due
+                }
+            };
             if dead.is_empty() {
                 return Ok(held);
             }
@@ -299,20 +322,28 @@ impl Consumer {
         Ok(())
     }
 
-    /// Reads new records from the group's cursors on.
-    fn fresh<R: Receiver>(
+    /// Reads new records from the group's cursors on, of all partitions or of those that are open.
+    fn fresh(
         &mut self,
         state: &State,
         changes: &[Change],
+        open: Option<&[bool]>,
         room: &mut Room,
-        receiver: &mut R,
+        receiver: &mut dyn Receiver,
         moves: &mut Vec<Change>,
     ) -> Result<Vec<Range>> {
         if room.is_full() {
             return Ok(Vec::new());
         }
         let mut is_back = false;
+        let is_open =
+            |partition: u32| open.is_none_or(|open| open.get(partition as usize) == Some(&true));
         for (partition, place) in (0_u32..).zip(&mut self.places) {
+            if !is_open(partition) {
+                self.reader.leave_out(partition);
+                *place = None;
+                continue;
+            }
             let cursor = state.cursor(partition);
             if *place != Some(cursor) {
                 self.reader.set_offset(partition, cursor)?;
@@ -334,7 +365,7 @@ impl Consumer {
             refused: false,
         };
         // What is only passed over is not given to anybody, so its place may be read over.
-        let read = |reader: &mut Reader, fresh: &mut Fresh<'_, R>| -> Result<bool> {
+        let read = |reader: &mut Reader, fresh: &mut Fresh<'_>| -> Result<bool> {
             while reader.read_with(fresh.room.records, &mut *fresh)? != 0 && fresh.ranges.is_empty()
             {
             }
@@ -343,7 +374,7 @@ impl Consumer {
         if !read(&mut self.reader, &mut fresh)? {
             // Offsets that were given out, and no record has them: what had is lost. Nobody is to
             // wait for it. What was appended meanwhile comes first.
-            let ends = behind(state, &self.member.group.topic);
+            let ends = behind(state, &self.member.group.topic, is_open);
             if !ends.is_empty() && !read(&mut self.reader, &mut fresh)? {
                 moves.extend(ends);
             }
@@ -356,7 +387,7 @@ impl Consumer {
     }
 
     /// Gives what was copied, and says so.
-    pub(super) fn give_copies(&self, delivery: &mut Delivery, receiver: &mut impl Receiver) {
+    pub(super) fn give_copies(&self, delivery: &mut Delivery, receiver: &mut dyn Receiver) {
         delivery.records = self.fetch.count();
         delivery.redelivered = self.fetch.count();
         self.fetch

@@ -1,12 +1,13 @@
 //! A group as an application holds it.
 
 use super::change::{Change, Range};
-use super::consumer::Consumer;
+use super::consumer::{Consumer, Member};
 use super::dead::DeadLetters;
 use super::decide::{self, By, Outcome, Policy, Wanted};
 use super::inner::Inner;
 use super::list;
 use super::options::GroupOptions;
+use super::ordered;
 use super::pending::{Held, Owner, Run};
 use super::state::State;
 use super::stats::{self, ConsumerStats, GroupStats};
@@ -174,22 +175,20 @@ impl Group {
 
     /// Acknowledges records, whoever has them. The outcomes are in the order of the positions.
     pub fn ack(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.settle(
-            |_| By::Anybody,
-            positions,
-            |_, _, ranges| vec![Change::Acknowledge { ranges }],
-        )
+        self.settle(None, positions, |_, _, ranges| {
+            vec![Change::Acknowledge { ranges }]
+        })
     }
 
     /// Refuses records, whoever has them: they come again. The outcomes are in the order of the
     /// positions.
     pub fn nack(&self, positions: &[Position], nack: &Nack<'_>) -> Result<Vec<Outcome>> {
-        self.refuse(|_| By::Anybody, positions, nack)
+        self.refuse(None, positions, nack)
     }
 
     pub(super) fn refuse(
         &self,
-        by: impl Fn(&State) -> By,
+        asker: Option<&Member>,
         positions: &[Position],
         nack: &Nack<'_>,
     ) -> Result<Vec<Outcome>> {
@@ -200,7 +199,7 @@ impl Group {
         }
         let mut given_up = Vec::new();
         let mut aside_ms = 0;
-        let outcomes = self.settle(by, positions, |state, now_ms, ranges| {
+        let outcomes = self.settle(asker, positions, |state, now_ms, ranges| {
             let policy = self.inner.policy();
             let delay_ms = nack.delay_ms.map(u64::from);
             let refused = decide::refuse(state, &policy, now_ms, &ranges, delay_ms, nack.uncount);
@@ -259,10 +258,11 @@ impl Group {
         self.inner.commit(&mut held, &now, &changes)
     }
 
-    /// Finds out which of the positions the asker may do something with, and does it.
+    /// Finds out which of the positions the asker may do something with, and does it. Without one
+    /// everything may be done.
     pub(super) fn settle(
         &self,
-        by: impl Fn(&State) -> By,
+        asker: Option<&Member>,
         positions: &[Position],
         decide: impl FnOnce(&State, u64, Vec<Range>) -> Vec<Change>,
     ) -> Result<Vec<Outcome>> {
@@ -270,11 +270,23 @@ impl Group {
         let mut held = self.inner.enter()?;
         let now = self.inner.now(&held.state);
         let mut outcomes = Vec::new();
-        let by = by(&held.state);
+        let policy = self.inner.policy();
+        let by = match asker {
+            Some(member) => member.by(&held.state),
+            None => By::Anybody,
+        };
+        if let Some(member) = asker.filter(|_| policy.ordered) {
+            member.check_holds(&held.state, &now, positions)?;
+        }
         let ranges = decide::judge(&held.state, by, positions, &mut outcomes);
-        if !ranges.is_empty() {
-            let changes = decide(&held.state, now.ms, ranges);
-            self.inner.commit(&mut held, &now, &changes)?;
+        if ranges.is_empty() {
+            return Ok(outcomes);
+        }
+        let mut changes = ordered::progress(&held.state, &policy, now.ms, &ranges);
+        changes.extend(decide(&held.state, now.ms, ranges));
+        self.inner.commit(&mut held, &now, &changes)?;
+        if let Some(member) = asker {
+            member.hand_over(&self.inner, &mut held, &policy)?;
         }
         Ok(outcomes)
     }

@@ -175,10 +175,19 @@ impl Inner {
         )?;
         fold.end()?;
         held.state.release_orphans()?;
+        if opened.is_none() {
+            // Nothing is known of the epochs that were granted; time has passed faster than they.
+            held.state.leases.last_epoch = self.context.run_ms();
+        }
         held.journal = match opened {
             None if locked => Some(self.begin(&held.state, 0)?),
             other => other,
         };
+        if locked && !self.context.others_write() && held.state.consumers.any_session() {
+            // Whoever had a session is gone with the process that held the log.
+            let now = self.now(&held.state);
+            self.commit(held, &now, &[Change::Void { at_ms: now.ms }])?;
+        }
         Ok(())
     }
 
@@ -240,22 +249,31 @@ impl Inner {
         };
         body.clear();
         changes.iter().for_each(|change| change.encode(body));
-        journal.append(&self.context, now.tie.as_ref(), body, policy.synced)?;
-        if let Some(tie) = now.tie {
-            state.clock.tie(tie);
-        }
+        // An epoch that was given out is never given out again.
+        let grants = |change: &Change| matches!(change, Change::Grant { .. });
+        let synced = policy.synced || changes.iter().any(grants);
+        journal.append(&self.context, now.tie.as_ref(), body, synced)?;
         let due_before = decide::next_due(state, &policy);
-        for change in changes {
-            if let Err(error) = state.apply(change) {
-                // The journal has it and the state has not: whoever enters next folds anew.
-                held.journal = None;
-                held.turn.forget();
-                return Err(error);
-            }
+        let tied = now.tie.map_or(Ok(()), |tie| state.tie(tie));
+        let made = tied.and_then(|()| changes.iter().try_for_each(|change| state.apply(change)));
+        if let Err(error) = made {
+            // The journal has it and the state has not: whoever enters next folds anew.
+            held.journal = None;
+            held.turn.forget();
+            return Err(error);
         }
         debug_assert!(state.is_balanced());
+        let moves_leases = |change: &Change| {
+            matches!(
+                change,
+                Change::Yield { .. } | Change::Session { .. } | Change::Leave { .. }
+            )
+        };
         let due_now = decide::next_due(state, &policy);
-        if due_now.is_some_and(|now| due_before.is_none_or(|before| now < before)) {
+        if policy.ordered && changes.iter().any(moves_leases) {
+            // What one gives up another waits for.
+            self.topic.waiters.notify();
+        } else if due_now.is_some_and(|now| due_before.is_none_or(|before| now < before)) {
             // Those who wait count on the earlier moment.
             self.topic.waiters.notify();
         }
@@ -381,10 +399,11 @@ impl Fold<'_> {
                 let reading = self.snapshot.get_or_insert_with(Reading::default);
                 return reading.fold(self.state, body);
             }
-            Met::SnapshotEnd | Met::Hole => {}
+            Met::SnapshotEnd => {}
+            Met::Hole => self.state.doubt_leases()?,
             Met::Clock(mark) => {
                 self.end()?;
-                self.state.clock.tie(mark);
+                self.state.tie(mark)?;
             }
             Met::Changes(body) => {
                 self.end()?;

@@ -211,6 +211,10 @@ fn open(
         }
     }
     match found.filter(|_| create != Create::New) {
+        Some(group) if options.ordered && !group.options().ordered => {
+            let text = format!("group '{}' is not ordered", group.name);
+            Err(Error::invalid(text))
+        }
         Some(group) => {
             if context.mode != Mode::ReadOnly {
                 Reserve::keep(context);
@@ -261,6 +265,9 @@ pub(super) fn configure(topic: &Topic, group: &Inner, options: &GroupOptions) ->
     context.check_writable()?;
     let _changing = context.peers.change()?;
     let mut entered = group.enter()?;
+    if resolved.ordered != group.options().ordered {
+        return Err(Error::invalid("a group is ordered from the start, or not"));
+    }
     let body = GroupBody {
         uid: group.uid,
         topic_uid: topic.shared.uid,

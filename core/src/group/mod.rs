@@ -6,9 +6,11 @@
 //!
 //! Values, without I/O, clock or lock:
 //! - [`change`]: what can happen to a group, and its bytes.
-//! - [`state`]: what it adds up to; [`pending`], [`consumers`], [`clock`] are parts of it.
+//! - [`state`]: what it adds up to; [`pending`], [`consumers`], [`leases`], [`clock`] are parts of
+//!   it.
 //! - [`snapshot`]: the state at the head of a journal.
-//! - [`decide`]: what is to be done.
+//! - [`decide`]: what is to be done; in an ordered group also [`quota`], who is to have which
+//!   partitions, and [`sequence`], what comes next of one.
 //!
 //! Files:
 //! - [`description`]: the file that makes a group; [`options`]: what it says.
@@ -18,8 +20,8 @@
 //! The two together:
 //! - [`inner`]: a group of an open topic, and the one way to change it.
 //! - [`list`]: the groups of a topic.
-//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`own`], [`claim`],
-//!   [`fetch`], [`dead`], [`stats`]: what they do.
+//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`ordered`], [`own`],
+//!   [`claim`], [`fetch`], [`dead`], [`stats`]: what they do.
 
 mod change;
 mod claim;
@@ -34,10 +36,16 @@ mod fetch;
 mod handle;
 mod inner;
 pub(crate) mod journal;
+mod leases;
 mod list;
 mod options;
+mod ordered;
 mod own;
 mod pending;
+mod quota;
+#[cfg(test)]
+mod quota_tests;
+mod sequence;
 pub(crate) mod sizes;
 mod snapshot;
 mod state;
@@ -50,5 +58,6 @@ pub use decide::Outcome;
 pub use deliver::{Delivery, Receiver, Take, TakeOptions};
 pub use handle::{Group, Nack, PendingFilter, PendingRecord, Removal};
 pub(crate) use list::Groups;
-pub use options::GroupOptions;
+pub use options::{GroupOptions, WhenExhausted};
+pub use ordered::Lease;
 pub use stats::{ConsumerStats, GroupStats};

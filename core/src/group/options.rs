@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::limits::{
-    ACK_TIMEOUT_MS_DEFAULT, BACKOFF_MAX_MS_DEFAULT, GROUP_MS_MAX, NAME_BYTES_MAX, NEVER_MS,
+    ACK_TIMEOUT_MS_DEFAULT, BACKOFF_MAX_MS_DEFAULT, GROUP_MS_MAX, LEASE_TTL_MS_DEFAULT,
+    NAME_BYTES_MAX, NEVER_MS, PROCESSING_TIMEOUT_MS_DEFAULT,
 };
 use crate::options::Durability;
 
@@ -27,6 +28,27 @@ pub struct GroupOptions {
     /// After how long a consumer goes that neither reads nor has anything pending, in
     /// milliseconds; 0: never.
     pub consumer_ttl_ms: u32,
+    /// Each partition is leased to one consumer at a time, which gets its records in their order.
+    /// Said when the group is made; it stays so.
+    pub ordered: bool,
+    /// For how long a consumer of an ordered group keeps its partitions without reading, in
+    /// milliseconds; 0 is the default.
+    pub lease_ttl_ms: u32,
+    /// After how long it loses a partition of which it has records and settles none, in
+    /// milliseconds; 0 is the default, [`NEVER_MS`] never.
+    pub processing_timeout_ms: u32,
+    /// What an ordered group does with a record that was delivered `max_deliveries` times.
+    pub when_exhausted: WhenExhausted,
+}
+
+/// What becomes of a record that was delivered as often as it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenExhausted {
+    /// It is given up: a copy goes to the dead-letter topic, if there is one.
+    #[default]
+    GiveUp,
+    /// Its partition stands still until somebody acknowledges it. Only in an ordered group.
+    Halt,
 }
 
 impl GroupOptions {
@@ -38,6 +60,12 @@ impl GroupOptions {
         }
         if o.backoff_max_ms == 0 {
             o.backoff_max_ms = BACKOFF_MAX_MS_DEFAULT.max(o.backoff_ms);
+        }
+        if o.lease_ttl_ms == 0 {
+            o.lease_ttl_ms = LEASE_TTL_MS_DEFAULT;
+        }
+        if o.processing_timeout_ms == 0 {
+            o.processing_timeout_ms = PROCESSING_TIMEOUT_MS_DEFAULT;
         }
         o.check()?;
         Ok(o)
@@ -52,8 +80,11 @@ impl GroupOptions {
             ("backoff_ms", self.backoff_ms),
             ("backoff_max_ms", self.backoff_max_ms),
             ("consumer_ttl_ms", self.consumer_ttl_ms),
+            ("lease_ttl_ms", self.lease_ttl_ms),
+            ("processing_timeout_ms", self.processing_timeout_ms),
         ] {
-            let never = name == "ack_timeout_ms" && ms == NEVER_MS;
+            let may_be_never = ["ack_timeout_ms", "processing_timeout_ms"].contains(&name);
+            let never = may_be_never && ms == NEVER_MS;
             if ms > GROUP_MS_MAX && !never {
                 let text = format!("{name} {ms}, at most {GROUP_MS_MAX}");
                 return Err(Error::invalid(text));
@@ -61,6 +92,9 @@ impl GroupOptions {
         }
         if self.backoff_max_ms < self.backoff_ms {
             return Err(Error::invalid("backoff_max_ms is under backoff_ms"));
+        }
+        if self.when_exhausted == WhenExhausted::Halt && !self.ordered {
+            return Err(Error::invalid("only an ordered group can halt"));
         }
         let topic = self.dead_letter.as_deref().unwrap_or("-");
         if topic.is_empty() || topic.len() > NAME_BYTES_MAX {

@@ -10,15 +10,14 @@ use super::pending::Owner;
 use crate::error::Result;
 
 impl Consumer {
-    pub(super) fn own(
-        &mut self,
-        room: &mut Room,
-        receiver: &mut impl Receiver,
-    ) -> Result<Delivery> {
+    pub(super) fn own(&mut self, room: &mut Room, receiver: &mut dyn Receiver) -> Result<Delivery> {
         let inner = self.member.group.inner.clone();
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
         let mut delivery = Delivery::default();
+        if inner.policy().ordered {
+            self.member.check_fence(&held.state, &now)?;
+        }
         let Some(me) = self.member.number(&held.state) else {
             return Ok(delivery);
         };

@@ -6,6 +6,8 @@
 
 use super::change::{name, owner, put_name, put_run, run, Range};
 use super::consumers::Member;
+use super::leases::Lease;
+use super::pending::Owner;
 use super::state::State;
 use crate::error::Result;
 use crate::segment::header::ClockMark;
@@ -16,6 +18,7 @@ const PIECE_BYTES: usize = 4 * 1024;
 const HEAD: u8 = 1;
 const MEMBER: u8 = 2;
 const PENDING: u8 = 3;
+const LEASES: u8 = 4;
 
 /// The bodies of a snapshot's frames.
 pub(crate) fn encode(state: &State) -> Vec<Vec<u8>> {
@@ -32,6 +35,7 @@ pub(crate) fn encode(state: &State) -> Vec<Vec<u8>> {
             member.delivered_ms,
             member.deliveries,
             member.redeliveries,
+            member.until_ms,
         ] {
             varint::put(&mut piece, figure);
         }
@@ -42,6 +46,7 @@ pub(crate) fn encode(state: &State) -> Vec<Vec<u8>> {
     if !piece.is_empty() {
         pieces.push(piece);
     }
+    put_leases(&mut pieces, state);
     for partition in 0..state.cursors.len() as u32 {
         put_pending(&mut pieces, state, partition);
     }
@@ -65,6 +70,7 @@ fn put_head(out: &mut Vec<u8>, state: &State) {
         totals.expired,
         totals.given_up,
         totals.skipped,
+        state.leases.last_epoch,
         state.cursors.len() as u64,
     ] {
         varint::put(out, figure);
@@ -73,6 +79,30 @@ fn put_head(out: &mut Vec<u8>, state: &State) {
         let low = state.low_water(partition);
         varint::put(out, low);
         varint::put(out, cursor.saturating_sub(low));
+    }
+}
+
+/// What is known of the leases, if any was ever granted.
+fn put_leases(pieces: &mut Vec<Vec<u8>>, state: &State) {
+    let owner = |owner: Option<Owner>| u64::from(owner.unwrap_or(Owner::MAX));
+    let mut piece = Vec::new();
+    for (partition, lease) in state.leases.iter().filter(|(_, lease)| lease.epoch != 0) {
+        piece.push(LEASES);
+        for figure in [
+            u64::from(partition),
+            owner(lease.holder),
+            lease.epoch,
+            lease.progress_ms,
+            owner(lease.shunned),
+        ] {
+            varint::put(&mut piece, figure);
+        }
+        if piece.len() >= PIECE_BYTES {
+            pieces.push(std::mem::take(&mut piece));
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(piece);
     }
 }
 
@@ -120,6 +150,7 @@ impl Reading {
             let known = match kind {
                 HEAD => self.head(state, &mut input).is_some(),
                 MEMBER => member(state, &mut input).is_some(),
+                LEASES => lease(state, &mut input).is_some(),
                 PENDING => self.pending(state, &mut input)?.is_some(),
                 _ => false,
             };
@@ -132,7 +163,7 @@ impl Reading {
 
     fn head(&mut self, state: &mut State, input: &mut Input<'_>) -> Option<()> {
         let boot_id = input.u128()?;
-        let mut figures = [0; 9];
+        let mut figures = [0; 10];
         for figure in &mut figures {
             *figure = input.number()?;
         }
@@ -144,13 +175,14 @@ impl Reading {
         if self.head.is_some() {
             return Some(());
         }
-        let [boot_ms, run_ms, last_ms, totals @ ..] = figures;
+        let [boot_ms, run_ms, last_ms, totals @ .., last_epoch] = figures;
         state.clock.tie(ClockMark {
             boot_id,
             boot_ms,
             run_ms,
         });
         state.clock.pass(last_ms);
+        state.leases.last_epoch = state.leases.last_epoch.max(last_epoch);
         let t = &mut state.totals;
         [
             t.delivered,
@@ -247,7 +279,21 @@ fn member(state: &mut State, input: &mut Input<'_>) -> Option<()> {
         delivered_ms: input.number()?,
         deliveries: input.number()?,
         redeliveries: input.number()?,
+        until_ms: input.number()?,
     };
     state.consumers.set(number, Some(member));
+    Some(())
+}
+
+fn lease(state: &mut State, input: &mut Input<'_>) -> Option<()> {
+    let partition = u32::try_from(input.number()?).ok()?;
+    let known = |number: Owner| Some(number).filter(|number| *number != Owner::MAX);
+    let lease = Lease {
+        holder: known(owner(input)?),
+        epoch: input.number()?,
+        progress_ms: input.number()?,
+        shunned: known(owner(input)?),
+    };
+    state.leases.set(partition, lease);
     Some(())
 }

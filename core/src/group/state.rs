@@ -6,9 +6,11 @@
 use super::change::{Change, Range};
 use super::clock::Clock;
 use super::consumers::{Consumers, Member};
+use super::leases::Leases;
 use super::pending::{Held, Owner, Pending, Run};
 use crate::error::Result;
 use crate::limits::CONSUMERS_MAX;
+use crate::segment::header::ClockMark;
 
 /// Records that something happened to since the group was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +35,8 @@ pub(crate) struct State {
     pub cursors: Vec<u64>,
     pub pending: Pending,
     pub consumers: Consumers,
+    /// Of an ordered group.
+    pub leases: Leases,
     pub totals: Totals,
     /// Runs that a change moves; kept for their memory.
     moved: Vec<Run>,
@@ -54,6 +58,7 @@ impl State {
             cursors: vec![0; partitions as usize],
             pending: Pending::new(partitions),
             consumers: Consumers::default(),
+            leases: Leases::new(partitions),
             totals: Totals::default(),
             moved: Vec::new(),
         }
@@ -84,11 +89,13 @@ impl State {
                     delivered_ms: 0,
                     deliveries: 0,
                     redeliveries: 0,
+                    until_ms: 0,
                 };
                 self.consumers.set(*consumer, Some(member));
                 Ok(())
             }
             Change::Leave { consumer } => {
+                self.drop_leases(*consumer, self.clock.last_ms)?;
                 self.consumers.set(*consumer, None);
                 self.release_all(*consumer)
             }
@@ -109,6 +116,7 @@ impl State {
             } => {
                 self.clock.pass(*at_ms);
                 self.catch(*partition, *from)?;
+                self.begins(*partition, *consumer, *at_ms);
                 self.deliver(*consumer, *at_ms, *at_most_once, ranges)?;
                 let end = ranges.last().map_or(*from, |range| range.end);
                 self.set_cursor(*partition, end);
@@ -121,6 +129,9 @@ impl State {
                 ranges,
             } => {
                 self.clock.pass(*at_ms);
+                for range in ranges {
+                    self.begins(range.partition, *consumer, *at_ms);
+                }
                 self.again(*consumer, *at_ms, *counts, ranges)
             }
             Change::Acknowledge { ranges } => {
@@ -153,7 +164,47 @@ impl State {
                 self.set_cursor(*partition, *to);
                 Ok(())
             }
+            Change::Session {
+                consumer,
+                at_ms,
+                ttl_ms,
+            } => {
+                self.clock.pass(*at_ms);
+                self.set_session(*consumer, *at_ms, *ttl_ms)
+            }
+            Change::Grant {
+                partition,
+                consumer,
+                epoch,
+                at_ms,
+            } => {
+                self.clock.pass(*at_ms);
+                self.grant(*partition, *consumer, *epoch, *at_ms)
+            }
+            Change::Yield {
+                partition,
+                at_ms,
+                shun,
+            } => {
+                self.clock.pass(*at_ms);
+                self.yield_up(*partition, *at_ms, *shun)
+            }
+            Change::Progress { partition, at_ms } => {
+                self.clock.pass(*at_ms);
+                self.leases.has_progress(*partition, *at_ms);
+                Ok(())
+            }
+            Change::Void { at_ms } => {
+                self.clock.pass(*at_ms);
+                self.end_sessions(*at_ms)
+            }
         }
+    }
+
+    /// The machine was started again: no consumer is live any more.
+    pub(crate) fn tie(&mut self, mark: ClockMark) -> Result<()> {
+        self.clock.tie(mark);
+        self.end_sessions(mark.run_ms)
     }
 
     /// The cursor has to stand at `from`. If it does not, changes are lost that moved it, and what
@@ -275,7 +326,11 @@ impl State {
     }
 
     /// Takes pending records out and puts them back as others.
-    fn transform(&mut self, ranges: &[Range], change: impl Fn(Run) -> Run) -> Result<u64> {
+    pub(super) fn transform(
+        &mut self,
+        ranges: &[Range],
+        change: impl Fn(Run) -> Run,
+    ) -> Result<u64> {
         let mut records = 0;
         for range in ranges {
             let mut runs = std::mem::take(&mut self.moved);

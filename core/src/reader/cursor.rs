@@ -90,6 +90,8 @@ pub(super) struct Cursor {
     pub damaged: bool,
     /// The first record that the last read gave: where it is.
     pub given: Option<Rest>,
+    /// Nothing of the partition is given.
+    pub left_out: bool,
 }
 
 impl Cursor {
@@ -104,6 +106,7 @@ impl Cursor {
             rest: None,
             damaged: false,
             given: None,
+            left_out: false,
         }
     }
 

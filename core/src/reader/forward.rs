@@ -169,7 +169,7 @@ impl Reader {
     /// Goes to the next frame with records. Without `may_read` only as far as the window has it.
     fn next_frame(&mut self, may_read: bool) -> Result<Next> {
         loop {
-            let Some(cursor) = self.cursors.get_mut(self.current) else {
+            let Some(cursor) = self.cursors.get_mut(self.current).filter(|c| !c.left_out) else {
                 return Ok(Next::End);
             };
             let view = cursor.view.filter(|view| cursor.position < view.end);

@@ -176,6 +176,17 @@ impl Reader {
         Ok(())
     }
 
+    /// Gives nothing of a partition until its offset is set again.
+    pub(crate) fn leave_out(&mut self, partition: u32) {
+        let number = |cursor: &&mut Cursor| cursor.partition == partition;
+        if let Some(cursor) = self.cursors.iter_mut().find(number) {
+            *cursor = Cursor {
+                left_out: true,
+                ..Cursor::at(partition, cursor.offset)
+            };
+        }
+    }
+
     /// Reads one partition from here on, from an offset on.
     pub(crate) fn go_to(&mut self, partition: u32, offset: u64) -> Result<()> {
         self.partition(partition)?

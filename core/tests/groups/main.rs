@@ -19,6 +19,7 @@ mod desk;
 mod full;
 mod model;
 mod naive;
+mod ordered;
 #[path = "../processes/process.rs"]
 #[expect(dead_code, reason = "each test takes what it needs")]
 mod process;

@@ -169,6 +169,7 @@ impl Run {
             max_deliveries: *rng.pick(&[0, 0, 2, 4]),
             dead_letter: rng.percent(50).then(|| "dead".to_owned()),
             consumer_ttl_ms: *rng.pick(&[0, 0, 900, 60_000]),
+            ..GroupOptions::default()
         }
     }
 

@@ -1,0 +1,487 @@
+//! Consumers of an ordered group: how they keep their partitions, and how one that has lost some
+//! is kept from settling anything of them.
+
+use super::change::{Change, Range};
+use super::clock::Now;
+use super::consumer::{Consumer, Member, Outlook};
+use super::decide::Policy;
+use super::deliver::Take;
+use super::handle::Group;
+use super::inner::{Entered, Inner};
+use super::pending::{Owner, Run};
+use super::quota::{self, Quota};
+use super::sequence::{self, Next};
+use super::state::State;
+use crate::error::{Error, Kind, Result};
+use crate::limits::GROUP_MS_MAX;
+use crate::record::Position;
+
+/// The right of one consumer to the records of one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Of what.
+    pub partition: u32,
+    /// Whose it is; `None`: nobody's.
+    pub consumer: Option<String>,
+    /// Of this lease, or of the last one if there is none: higher than that of every earlier lease
+    /// of the group. 0: there was none.
+    pub epoch: u64,
+    /// Milliseconds until it ends, unless its consumer reads again; 0 without one.
+    pub ends_in_ms: u64,
+    /// Its consumer gives it up when nothing of it is under way, and gets nothing new of it.
+    pub draining: bool,
+    /// It stands still, because a record was delivered as often as it may be.
+    pub halted: bool,
+}
+
+/// What a consumer's next read gives.
+pub(super) struct Plan {
+    /// Again.
+    pub runs: Vec<Run>,
+    /// For each partition, whether new records of it are given.
+    pub open: Vec<bool>,
+}
+
+#[cold]
+fn fenced(partition: u32) -> Error {
+    let text = "the partition is not this consumer's any more";
+    Error::new(Kind::Fenced, text).in_partition(partition)
+}
+
+#[cold]
+fn not_ordered(inner: &Inner) -> Error {
+    Error::invalid(format!("group '{}' is not ordered", inner.name))
+}
+
+/// How long a session may still last before it is renewed: a renewal is written at most once in a
+/// third of its time.
+fn renewed_before_ms(ttl_ms: u64) -> u64 {
+    ttl_ms.saturating_sub(ttl_ms / 3)
+}
+
+/// That a consumer is live, if that has to be said.
+fn session(state: &State, me: Owner, now: &Now, ttl_ms: u64, is_asked: bool) -> Option<Change> {
+    let until_ms = match now.tie {
+        Some(_) => 0,
+        None => state.consumers.get(me).map_or(0, |member| member.until_ms),
+    };
+    let left_ms = until_ms.saturating_sub(now.ms);
+    let is_due = left_ms <= renewed_before_ms(ttl_ms);
+    (is_due || is_asked).then_some(Change::Session {
+        consumer: me,
+        at_ms: now.ms,
+        ttl_ms,
+    })
+}
+
+/// That records of these partitions were settled, if that was not said for a good part of the time
+/// after which it would be missed.
+pub(super) fn progress(
+    state: &State,
+    policy: &Policy,
+    now_ms: u64,
+    ranges: &[Range],
+) -> Vec<Change> {
+    let Some(timeout_ms) = policy.processing_timeout_ms.filter(|_| policy.ordered) else {
+        return Vec::new();
+    };
+    let mut partitions: Vec<u32> = ranges.iter().map(|range| range.partition).collect();
+    partitions.dedup();
+    partitions.retain(|partition| {
+        let progress_ms = state.leases.get(*partition).progress_ms;
+        now_ms.saturating_sub(progress_ms) >= timeout_ms / 8
+    });
+    let said = partitions.into_iter().map(|partition| Change::Progress {
+        partition,
+        at_ms: now_ms,
+    });
+    said.collect()
+}
+
+impl Member {
+    /// Whether this handle holds a partition.
+    fn holds(&self, state: &State, now: &Now, partition: u32) -> bool {
+        let epochs = self.epochs.lock();
+        let epoch = epochs.get(partition as usize).copied().unwrap_or(0);
+        epoch != 0 && now.tie.is_none() && self.is_valid(state, now.ms, partition, epoch)
+    }
+
+    fn is_valid(&self, state: &State, now_ms: u64, partition: u32, epoch: u64) -> bool {
+        let holder = state.holder(partition, now_ms);
+        holder.is_some()
+            && holder == self.number(state)
+            && state.leases.get(partition).epoch == epoch
+    }
+
+    /// A partition that this handle was granted and does not hold any more.
+    fn lost(&self, state: &State, now: &Now) -> Option<u32> {
+        let epochs = self.epochs.lock();
+        let mut granted = (0_u32..)
+            .zip(epochs.iter())
+            .filter(|(_, epoch)| **epoch != 0);
+        let lost = granted.find(|(partition, epoch)| {
+            now.tie.is_some() || !self.is_valid(state, now.ms, *partition, **epoch)
+        });
+        lost.map(|(partition, _)| partition)
+    }
+
+    /// Fails, once, when the handle has lost a partition: what it knows of its records is old.
+    pub(super) fn check_fence(&self, state: &State, now: &Now) -> Result<()> {
+        let Some(partition) = self.lost(state, now) else {
+            return Ok(());
+        };
+        let mut epochs = self.epochs.lock();
+        for (number, epoch) in (0_u32..).zip(epochs.iter_mut()) {
+            if now.tie.is_some() || !self.is_valid(state, now.ms, number, *epoch) {
+                *epoch = 0;
+            }
+        }
+        Err(fenced(partition))
+    }
+
+    /// Fails when one of the positions is in a partition that the handle does not hold.
+    pub(super) fn check_holds(
+        &self,
+        state: &State,
+        now: &Now,
+        positions: &[Position],
+    ) -> Result<()> {
+        let mut last = None;
+        for Position { partition, .. } in positions {
+            if last != Some(partition) && !self.holds(state, now, *partition) {
+                return Err(fenced(*partition));
+            }
+            last = Some(partition);
+        }
+        Ok(())
+    }
+
+    /// Keeps the consumer live, and does what is to be done about leases.
+    pub(super) fn tend(
+        &self,
+        inner: &Inner,
+        held: &mut Entered<'_>,
+        policy: &Policy,
+        me: Owner,
+        ttl_ms: Option<u64>,
+    ) -> Result<()> {
+        let now = inner.now(&held.state);
+        let ttl = ttl_ms.unwrap_or(policy.lease_ttl_ms);
+        let renewal = session(&held.state, me, &now, ttl, ttl_ms.is_some());
+        inner.commit(held, &now, renewal.as_slice())?;
+        let changes = quota::tend(&held.state, policy, me, now.ms);
+        // What is given up here is not missed later.
+        let mut epochs = self.epochs.lock();
+        for change in &changes {
+            if let Change::Yield { partition, .. } = change {
+                if let Some(epoch) = epochs.get_mut(*partition as usize) {
+                    *epoch = 0;
+                }
+            }
+        }
+        inner.commit(held, &now, &changes)?;
+        epochs.resize(held.state.cursors.len(), 0);
+        for change in &changes {
+            if let Change::Grant {
+                partition, epoch, ..
+            } = change
+            {
+                if let Some(place) = epochs.get_mut(*partition as usize) {
+                    *place = *epoch;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over what is drained, when a record was settled.
+    pub(super) fn hand_over(
+        &self,
+        inner: &Inner,
+        held: &mut Entered<'_>,
+        policy: &Policy,
+    ) -> Result<()> {
+        let now = inner.now(&held.state);
+        let Some(me) = self.number(&held.state).filter(|_| policy.ordered) else {
+            return Ok(());
+        };
+        let quota = Quota::of(&held.state, now.ms);
+        match quota::draining(&held.state, &quota, me) {
+            Some(partition) if !held.state.is_busy(partition, me) => {
+                self.tend(inner, held, policy, me, None)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The partitions that this handle holds and gets records of.
+    fn own(&self, state: &State, now: &Now, me: Owner) -> Vec<u32> {
+        let quota = Quota::of(state, now.ms);
+        let draining = quota::draining(state, &quota, me);
+        let own = (0..state.leases.partitions())
+            .filter(|partition| draining != Some(*partition) && self.holds(state, now, *partition));
+        own.collect()
+    }
+
+    /// What a read gives now.
+    pub(super) fn plan(
+        &self,
+        state: &State,
+        policy: &Policy,
+        now: &Now,
+        me: Owner,
+        take: Take,
+        max: usize,
+    ) -> Plan {
+        let mut plan = Plan {
+            runs: Vec::new(),
+            open: vec![false; state.cursors.len()],
+        };
+        for partition in self.own(state, now, me) {
+            match sequence::next(state, policy, partition, me, now.ms, max) {
+                Next::New => {
+                    if let Some(open) = plan.open.get_mut(partition as usize) {
+                        *open = true;
+                    }
+                }
+                Next::Again(runs) if take == Take::Due => plan.runs.extend(runs),
+                _ => {}
+            }
+        }
+        plan
+    }
+
+    /// What has to be given up before anything else of its partition is delivered.
+    pub(super) fn exhausted(
+        &self,
+        state: &State,
+        policy: &Policy,
+        now: &Now,
+        me: Owner,
+    ) -> Vec<Run> {
+        let own = self.own(state, now, me).into_iter();
+        let dead = own.filter_map(|partition| {
+            match sequence::next(state, policy, partition, me, now.ms, 1) {
+                Next::GiveUp(run) => Some(run),
+                _ => None,
+            }
+        });
+        dead.collect()
+    }
+
+    /// Keeps the consumer live for so many milliseconds, 0 for the group's `lease_ttl_ms`, and
+    /// takes the partitions that it is to have, as reading does. Answers what it holds then.
+    pub fn acquire(&self, ttl_ms: u32) -> Result<Vec<Lease>> {
+        if ttl_ms > GROUP_MS_MAX {
+            let text = format!("a lease of {ttl_ms} ms, at most {GROUP_MS_MAX}");
+            return Err(Error::invalid(text));
+        }
+        let inner = &self.group.inner;
+        let mut held = inner.enter()?;
+        let policy = inner.policy();
+        if !policy.ordered {
+            return Err(not_ordered(inner));
+        }
+        let now = inner.now(&held.state);
+        self.check_fence(&held.state, &now)?;
+        let (me, join) = self.seat(&held.state, now.ms)?;
+        inner.commit(&mut held, &now, join.as_slice())?;
+        let ttl_ms = Some(ttl_ms).filter(|ttl_ms| *ttl_ms != 0).map(u64::from);
+        let ttl_ms = ttl_ms.unwrap_or(policy.lease_ttl_ms);
+        self.tend(inner, &mut held, &policy, me, Some(ttl_ms))?;
+        let now = inner.now(&held.state);
+        Ok(leases(&held.state, &policy, &now, Some(me)))
+    }
+
+    /// Gives partitions back at once, one or all that the consumer holds. What it has of them and
+    /// has not settled comes again to whoever takes them. Of one alone, others are asked first.
+    pub fn release(&self, partition: Option<u32>) -> Result<()> {
+        let inner = &self.group.inner;
+        let mut held = inner.enter()?;
+        if !inner.policy().ordered {
+            return Err(not_ordered(inner));
+        }
+        if let Some(partition) = partition {
+            self.group.topic.partition(partition)?;
+        }
+        let now = inner.now(&held.state);
+        self.check_fence(&held.state, &now)?;
+        let Some(consumer) = self.number(&held.state) else {
+            return Ok(());
+        };
+        let at_ms = now.ms;
+        let mut epochs = self.epochs.lock();
+        let change = match partition {
+            Some(partition) => {
+                let place = epochs.get_mut(partition as usize);
+                let Some(epoch) = place.filter(|epoch| **epoch != 0) else {
+                    return Err(fenced(partition));
+                };
+                *epoch = 0;
+                Change::Yield {
+                    partition,
+                    at_ms,
+                    shun: true,
+                }
+            }
+            None => {
+                let is_anothers = (0..held.state.leases.partitions()).any(|partition| {
+                    let is_own = epochs.get(partition as usize).is_some_and(|e| *e != 0);
+                    !is_own && held.state.holder(partition, now.ms) == Some(consumer)
+                });
+                epochs.fill(0);
+                if is_anothers || !held.state.consumers.is_live(consumer, now.ms) {
+                    // Another handle goes on under the same name, or there is nothing to end.
+                    return Ok(());
+                }
+                Change::Session {
+                    consumer,
+                    at_ms,
+                    ttl_ms: 0,
+                }
+            }
+        };
+        drop(epochs);
+        inner.commit(&mut held, &now, &[change])
+    }
+
+    /// The epoch under which this handle holds a partition: a fencing token, which is higher than
+    /// that of every earlier holder. `Fenced` when it does not hold it.
+    pub fn epoch(&self, partition: u32) -> Result<u64> {
+        self.group.topic.partition(partition)?;
+        let inner = &self.group.inner;
+        let held = inner.look()?;
+        if !inner.policy().ordered {
+            return Err(not_ordered(inner));
+        }
+        match self.holds(&held.state, &inner.now(&held.state), partition) {
+            true => Ok(held.state.leases.get(partition).epoch),
+            false => Err(fenced(partition)),
+        }
+    }
+}
+
+impl Consumer {
+    /// When there will be something to deliver, or to be done about leases.
+    pub(super) fn outlook_ordered(
+        &self,
+        state: &State,
+        policy: &Policy,
+        take: Take,
+    ) -> Result<Outlook> {
+        let (inner, topic) = (&self.member.group.inner, &self.member.group.topic);
+        let now = inner.now(state);
+        if self.member.lost(state, &now).is_some() {
+            // The next read tells it.
+            return Ok(Outlook::Now);
+        }
+        let Some(me) = self.member.number(state) else {
+            return Ok(Outlook::Tend);
+        };
+        let ttl_ms = policy.lease_ttl_ms;
+        if session(state, me, &now, ttl_ms, false).is_some()
+            || !quota::tend(state, policy, me, now.ms).is_empty()
+        {
+            return Ok(Outlook::Tend);
+        }
+        let until_ms = state.consumers.get(me).map_or(0, |member| member.until_ms);
+        let mut next_ms = until_ms.saturating_sub(renewed_before_ms(ttl_ms));
+        if let Some(ms) = quota::next_tend(state, policy, me, now.ms) {
+            next_ms = next_ms.min(ms);
+        }
+        let options = topic.shared.options();
+        for number in self.member.own(state, &now, me) {
+            let next = sequence::next(state, policy, number, me, now.ms, 1);
+            if next == Next::New {
+                let partition = topic.partition(number)?;
+                let cursor = state.cursor(number);
+                if partition.bounds().1 > cursor
+                    || (partition.refresh(&options)? && partition.bounds().1 > cursor)
+                {
+                    return Ok(Outlook::Now);
+                }
+            }
+            let due_ms = sequence::due_ms(state, policy, number, me, now.ms);
+            next_ms = match due_ms.filter(|_| take == Take::Due) {
+                Some(due_ms) if due_ms <= now.ms => return Ok(Outlook::Now),
+                Some(due_ms) => next_ms.min(due_ms),
+                None => next_ms,
+            };
+        }
+        Ok(Outlook::In(next_ms.saturating_sub(now.ms)))
+    }
+
+    /// Does what is to be done about leases while the consumer waits.
+    pub(super) fn tend(&self) -> Result<()> {
+        let inner = &self.member.group.inner;
+        let mut held = inner.enter()?;
+        let policy = inner.policy();
+        let now = inner.now(&held.state);
+        if self.member.lost(&held.state, &now).is_some() {
+            return Ok(());
+        }
+        let (me, join) = self.member.seat(&held.state, now.ms)?;
+        inner.commit(&mut held, &now, join.as_slice())?;
+        self.member.tend(inner, &mut held, &policy, me, None)
+    }
+}
+
+impl Drop for Consumer {
+    /// Gives its partitions back at once.
+    fn drop(&mut self) {
+        let is_ordered = self.member.group.inner.options().ordered;
+        if is_ordered && self.member.has_joined() {
+            // Whoever waits for them waits no longer than until its session ends.
+            let _ = self.member.release(None);
+        }
+    }
+}
+
+impl Group {
+    /// The leases, in the order of partitions: all of them, or those of one consumer. Without a
+    /// group that is ordered there are none.
+    pub fn leases(&self, consumer: Option<&str>) -> Result<Vec<Lease>> {
+        let held = self.inner.look()?;
+        let policy = self.inner.policy();
+        let now = self.inner.now(&held.state);
+        if !policy.ordered {
+            return Ok(Vec::new());
+        }
+        let owner = match consumer {
+            Some(name) => match held.state.consumers.find(name) {
+                Some(owner) => Some(owner),
+                None => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        Ok(leases(&held.state, &policy, &now, owner))
+    }
+}
+
+/// All leases, or those of one consumer.
+fn leases(state: &State, policy: &Policy, now: &Now, of: Option<Owner>) -> Vec<Lease> {
+    let quota = Quota::of(state, now.ms);
+    let mut all = Vec::new();
+    for (partition, lease) in state.leases.iter() {
+        let holder = state
+            .holder(partition, now.ms)
+            .filter(|_| now.tie.is_none());
+        if of.is_some() && holder != of {
+            continue;
+        }
+        let member = holder.and_then(|holder| state.consumers.get(holder));
+        let draining = holder.and_then(|holder| quota::draining(state, &quota, holder));
+        let first = state.pending.range(partition, 0, u64::MAX).next();
+        let is_over = |run: &Run| policy.due_ms(run).is_none_or(|due_ms| due_ms <= now.ms);
+        let halted = first.filter(|run| policy.halts(run.deliveries) && is_over(run));
+        all.push(Lease {
+            partition,
+            consumer: member.map(|member| member.name.clone()),
+            epoch: lease.epoch,
+            ends_in_ms: member.map_or(0, |member| member.until_ms.saturating_sub(now.ms)),
+            draining: draining == Some(partition),
+            halted: halted.is_some(),
+        });
+    }
+    all
+}
