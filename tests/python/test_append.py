@@ -80,13 +80,6 @@ def test_a_key_goes_to_its_partition(log: edgelog.Log) -> None:
     assert topic.append(b"x", partition=3).partition == 3
 
 
-def test_the_partition_is_that_of_librdkafka() -> None:
-    import zlib
-
-    for key in (b"edgelog", b"a", bytes(8)):
-        assert edgelog.partition_of(key, 11) == zlib.crc32(key) % 11
-
-
 def test_without_a_key_partitions_take_turns(log: edgelog.Log) -> None:
     topic = log.topic("many", partitions=4)
     used = [topic.append(b"x").partition for _ in range(8)]
