@@ -296,7 +296,7 @@ edgelog_status edgelog_key(uint8_t type, uint64_t entity, uint8_t *key, edgelog_
 
 /**
  * The partition that appending gives to a key in a topic of so many partitions: the key's CRC-32
- * modulo partitions.
+ * modulo partitions, as librdkafka's partitioner "consistent" has it.
  *
  * key may be NULL if key_bytes is 0. Errors: EDGELOG_INVALID if partitions is 0 or above
  * EDGELOG_PARTITIONS_MAX, EDGELOG_TOO_LARGE for a key that is no key. Threads: any. Since 0.1.

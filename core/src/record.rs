@@ -127,7 +127,8 @@ pub fn entity_key(kind: u8, entity: u64) -> Result<[u8; 8]> {
     Ok(((u64::from(kind) << 56) | entity).to_be_bytes())
 }
 
-/// The partition of a key: CRC-32 of the key modulo the number of partitions.
+/// The partition of a key: CRC-32 of the key modulo the number of partitions. librdkafka calls it
+/// `consistent`; `tests/scenarios/partitions.jsonl` has its answers.
 pub fn partition_of(key: &[u8], partitions: u32) -> u32 {
     crate::crc::hash(key).checked_rem(partitions).unwrap_or(0)
 }
