@@ -125,9 +125,11 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use crate::log::Log;
     use crate::options::{Create, Durability, LogOptions, TopicOptions};
+    use crate::peers::Keeper;
     use crate::record::Record;
     use crate::sys::faulty::FaultySys;
     use crate::topic::Topic;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{Arc, Barrier};
 
     /// A log whose thread does nothing, as if it waited for another process.
@@ -154,7 +156,7 @@ mod tests {
     fn crosswise(durability: Durability) {
         let sys = FaultySys::new();
         let logs = [open(&sys), open(&sys)];
-        let both_keep = Barrier::new(2);
+        let (both_keep, done) = (Barrier::new(2), AtomicU32::new(0));
         let work = |log: &Log, own: &str, other: &str| {
             let [own, other] = [own, other].map(|name| topic(log, name));
             // What is changed again and again is kept; no time passes here.
@@ -163,6 +165,12 @@ mod tests {
             }
             both_keep.wait();
             append(&other, Durability::Written);
+            done.fetch_add(1, Ordering::Relaxed);
+            // Whoever is first does no longer wait, and has nobody who would give back for it.
+            while done.load(Ordering::Relaxed) < 2 {
+                log.inner.give_wanted();
+                std::thread::yield_now();
+            }
         };
         let [first, second] = &logs;
         std::thread::scope(|scope| {
