@@ -1,132 +1,8 @@
-//! What can happen to a group: the entries of its journal, and their bytes.
+//! The bytes of changes, and of what a snapshot has in common with them.
 
-use super::pending::{Held, Owner, Run};
+use super::{Change, Range};
+use crate::group::pending::{Held, Owner, Run};
 use crate::varint::{self, Input};
-
-/// Records of one partition, one behind the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub partition: u32,
-    pub first: u64,
-    pub end: u64,
-}
-
-impl Range {
-    pub(crate) fn records(&self) -> u64 {
-        self.end.saturating_sub(self.first)
-    }
-}
-
-/// How many records ranges hold in all.
-pub(crate) fn records(ranges: &[Range]) -> u64 {
-    let each = ranges.iter().map(Range::records);
-    each.fold(0, u64::saturating_add)
-}
-
-impl From<&Run> for Range {
-    fn from(run: &Run) -> Range {
-        Range {
-            partition: run.partition,
-            first: run.first,
-            end: run.first.saturating_add(u64::from(run.count)),
-        }
-    }
-}
-
-/// Adds a record; one that follows the last range lengthens it.
-#[inline]
-pub(crate) fn add(ranges: &mut Vec<Range>, partition: u32, offset: u64) {
-    add_all(ranges, partition, offset, offset.saturating_add(1));
-}
-
-/// The same for records that follow each other.
-#[inline]
-pub(crate) fn add_all(ranges: &mut Vec<Range>, partition: u32, first: u64, end: u64) {
-    match ranges.last_mut() {
-        Some(last) if last.partition == partition && last.end == first => last.end = end,
-        _ => ranges.push(Range {
-            partition,
-            first,
-            end,
-        }),
-    }
-}
-
-/// What happens to a group. Times are the group's own, in milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A consumer with this number begins.
-    Join {
-        consumer: Owner,
-        at_ms: u64,
-        name: String,
-    },
-    /// It ends; what it had pending is released.
-    Leave { consumer: Owner },
-    /// It was seen looking for records.
-    Seen { consumer: Owner, at_ms: u64 },
-    /// New records, all of one partition, are given to a consumer, and the cursor moves behind
-    /// them. `from` is where the cursor was: what lies between was left out.
-    Deliver {
-        consumer: Owner,
-        at_ms: u64,
-        /// They count as acknowledged at once.
-        at_most_once: bool,
-        partition: u32,
-        from: u64,
-        ranges: Vec<Range>,
-    },
-    /// Pending records are given to a consumer, again or for longer.
-    Again {
-        consumer: Owner,
-        at_ms: u64,
-        /// It counts as a delivery.
-        counts: bool,
-        ranges: Vec<Range>,
-    },
-    /// They are done.
-    Acknowledge { ranges: Vec<Range> },
-    /// They are nobody's, and come again from a moment on.
-    Release {
-        due_ms: u64,
-        /// Their last delivery does not count.
-        uncount: bool,
-        ranges: Vec<Range>,
-    },
-    /// They are gone from the topic.
-    Expire { ranges: Vec<Range> },
-    /// They are given up.
-    GiveUp { ranges: Vec<Range> },
-    /// The topic lost records before they were delivered; the cursor moves.
-    Skip { partition: u32, to: u64 },
-    /// The cursor moves because somebody wants it to.
-    Seek { partition: u32, to: u64 },
-    /// Of an ordered group: a consumer is live for so long; with 0 it is not any more. What it held
-    /// when its last session ended is not its own any more.
-    Session {
-        consumer: Owner,
-        at_ms: u64,
-        ttl_ms: u64,
-    },
-    /// A partition is a consumer's. What was delivered of it before is nobody's.
-    Grant {
-        partition: u32,
-        consumer: Owner,
-        epoch: u64,
-        at_ms: u64,
-    },
-    /// A partition is nobody's, and so is what was delivered of it.
-    Yield {
-        partition: u32,
-        at_ms: u64,
-        /// Whoever had it takes it again only if nobody else may.
-        shun: bool,
-    },
-    /// The holder of a partition has settled something of it.
-    Progress { partition: u32, at_ms: u64 },
-    /// No consumer is live any more.
-    Void { at_ms: u64 },
-}
 
 const JOIN: u8 = 1;
 const LEAVE: u8 = 2;
@@ -156,18 +32,18 @@ fn kind(kind: u8, flag: bool) -> u8 {
     }
 }
 
-pub(super) fn put_name(out: &mut Vec<u8>, name: &str) {
+pub(in crate::group) fn put_name(out: &mut Vec<u8>, name: &str) {
     out.push(name.len() as u8);
     out.extend_from_slice(name.as_bytes());
 }
 
-pub(super) fn name(input: &mut Input<'_>) -> Option<String> {
+pub(in crate::group) fn name(input: &mut Input<'_>) -> Option<String> {
     let length = usize::from(input.byte()?);
     let bytes = input.bytes(length)?;
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-pub(super) fn owner(input: &mut Input<'_>) -> Option<Owner> {
+pub(in crate::group) fn owner(input: &mut Input<'_>) -> Option<Owner> {
     Owner::try_from(input.number()?).ok()
 }
 
@@ -417,7 +293,7 @@ fn put_numbers(out: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
 }
 
 /// A run in a snapshot, behind the end of the one before it.
-pub(super) fn put_run(out: &mut Vec<u8>, from: u64, run: &Run) {
+pub(in crate::group) fn put_run(out: &mut Vec<u8>, from: u64, run: &Run) {
     varint::put(out, run.first.saturating_sub(from));
     varint::put(out, u64::from(run.count));
     let (owner, due_ms) = match run.held {
@@ -433,7 +309,7 @@ pub(super) fn put_run(out: &mut Vec<u8>, from: u64, run: &Run) {
     varint::put(out, u64::from(run.deliveries));
 }
 
-pub(super) fn run(input: &mut Input<'_>, partition: u32, from: u64) -> Option<Run> {
+pub(in crate::group) fn run(input: &mut Input<'_>, partition: u32, from: u64) -> Option<Run> {
     let first = from.checked_add(input.number()?)?;
     let count = u32::try_from(input.number()?).ok().filter(|n| *n > 0)?;
     first.checked_add(u64::from(count))?;
