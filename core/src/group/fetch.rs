@@ -15,7 +15,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub records: usize,
-    /// Of keys and values; the first record of a call is delivered whatever its size.
+    /// Of keys and values, `usize::MAX` without a limit; the first record of a call is delivered
+    /// whatever its size.
     bytes: usize,
     is_empty: bool,
 }
@@ -34,14 +35,19 @@ impl Room {
         self.records == 0 || (self.bytes == 0 && !self.is_empty)
     }
 
+    #[inline]
     pub(super) fn has(&self, record: &RecordView<'_>) -> bool {
-        self.records != 0 && (self.is_empty || payload(record) <= self.bytes)
+        let fits = || self.is_empty || payload(record) <= self.bytes;
+        self.records != 0 && (self.bytes == usize::MAX || fits())
     }
 
+    #[inline]
     pub(super) fn take(&mut self, record: &RecordView<'_>) {
         self.records = self.records.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(payload(record));
-        self.is_empty = false;
+        if self.bytes != usize::MAX {
+            self.bytes = self.bytes.saturating_sub(payload(record));
+            self.is_empty = false;
+        }
     }
 }
 
