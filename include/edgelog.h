@@ -54,8 +54,8 @@
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
  * Sections: status, error, library, record, keep, options, log, topic, reader, settle, group, take,
- * consumer, pending, consumers, compaction, stats, report, names, and initialisers at the end. The
- * layouts are the same on every machine.
+ * consumer, pending, consumers, leases, compaction, stats, report, names, and initialisers at the
+ * end. The layouts are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H
@@ -167,6 +167,9 @@ typedef int32_t edgelog_status;
 
 /** This system cannot do that, or this version of edgelog not yet. */
 #define EDGELOG_UNSUPPORTED (-22)
+
+/** The partition of an ordered group is not this consumer's any more. */
+#define EDGELOG_FENCED (-23)
 
 /**
  * The name of a status without its prefix: "NO_SPACE".
@@ -1153,8 +1156,17 @@ edgelog_status edgelog_nack_options_init(edgelog_nack_options *options,
 /** The most consumers of a group. */
 #define EDGELOG_CONSUMERS_MAX 4096
 
-/** ack_timeout_ms: never. */
+/** ack_timeout_ms, processing_timeout_ms: never. */
 #define EDGELOG_NEVER_MS UINT32_MAX
+
+/** when_exhausted: the record is given up, and dead_letter gets a copy; the default. */
+#define EDGELOG_EXHAUSTED_GIVE_UP 0
+
+/**
+ * when_exhausted: the record's partition stands still until somebody acknowledges the record. Only
+ * in an ordered group.
+ */
+#define EDGELOG_EXHAUSTED_HALT 1
 
 /** removal: what the consumer has pending is nobody's and comes again at once; the default. */
 #define EDGELOG_REMOVAL_RELEASE 0
@@ -1206,10 +1218,29 @@ typedef struct edgelog_group_options {
   uint32_t backoff_ms;
   /** The longest such wait. 0: 60000, or backoff_ms where that is longer. */
   uint32_t backoff_max_ms;
-  /** After how many deliveries a record is given up. 0: never. */
+  /**
+   * After how many deliveries a record is exhausted: it is given up, or see when_exhausted. 0:
+   * never.
+   */
   uint32_t max_deliveries;
+  /** EDGELOG_EXHAUSTED_* */
+  uint32_t when_exhausted;
   /** After how long a consumer goes that neither reads nor has anything pending. 0: never. */
   uint32_t consumer_ttl_ms;
+  /**
+   * 1: partitions are leased to consumers, see the section "Leases". Said when the group is
+   * made; it stays so. 0: they are not.
+   */
+  uint32_t ordered;
+  /**
+   * In an ordered group, for how long a consumer keeps its partitions without reading. 0: 10000.
+   */
+  uint32_t lease_ttl_ms;
+  /**
+   * In an ordered group, after how long a consumer loses a partition that it has records of and
+   * settles none. EDGELOG_NEVER_MS: never. 0: 60000.
+   */
+  uint32_t processing_timeout_ms;
   /** 0 */
   uint32_t reserved;
   /**
@@ -1234,9 +1265,11 @@ edgelog_status edgelog_group_options_init(edgelog_group_options *options,
  * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. created gets 1 if
  * the group was made, 0 if it was there, and may be NULL. An existing group keeps its
  * configuration and its cursors, whatever else options say; see edgelog_group_configure and
- * edgelog_group_seek. Errors: EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY,
- * EDGELOG_TOO_LARGE for one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE,
- * EDGELOG_BUSY, EDGELOG_IO. Threads: any. The group lives until edgelog_group_close. Since 0.1.
+ * edgelog_group_seek. Errors: EDGELOG_INVALID also for a time over 2147483647 ms that is not
+ * EDGELOG_NEVER_MS, for EDGELOG_EXHAUSTED_HALT without ordered, and for ordered where the group is
+ * there and is not; EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_TOO_LARGE for
+ * one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
+ * Threads: any. The group lives until edgelog_group_close. Since 0.1.
  */
 edgelog_status edgelog_group_open(const edgelog_topic *topic,
                                   const char *name,
@@ -1269,8 +1302,9 @@ edgelog_status edgelog_group_delete(const edgelog_topic *topic,
  * Changes a group's configuration, now and for later opens.
  *
  * All fields count but create, start and start_value: get them with edgelog_group_options_get,
- * change some, pass them. Errors: EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
- * EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+ * change some, pass them. Errors: EDGELOG_INVALID as for edgelog_group_open, and for another value
+ * of ordered; EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
+ * Threads: any. Since 0.1.
  */
 edgelog_status edgelog_group_configure(const edgelog_group *group,
                                        const edgelog_group_options *options,
@@ -1330,7 +1364,8 @@ edgelog_status edgelog_group_ack(const edgelog_group *group,
  * Refuses pending records, whoever has them: they come again, to whoever reads then, or are given
  * up if that was max_deliveries.
  *
- * options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
+ * options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
+ * was delivered behind them in their partitions comes again, too. Outcomes and errors as for
  * edgelog_group_ack. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_group_nack(const edgelog_group *group,
@@ -1341,7 +1376,8 @@ edgelog_status edgelog_group_nack(const edgelog_group *group,
                                   edgelog_error *error);
 
 /**
- * Removes a consumer from a group. A handle of it joins again when it reads again.
+ * Removes a consumer from a group. A handle of it joins again when it reads again. In an ordered
+ * group what it is leased is given back.
  *
  * removal is one of EDGELOG_REMOVAL_*. pending gets how many records it had pending, and may be
  * NULL. Errors: EDGELOG_NOT_FOUND, EDGELOG_BUSY also with EDGELOG_REMOVAL_IF_IDLE for one that has
@@ -1486,9 +1522,11 @@ typedef struct edgelog_consumer edgelog_consumer;
 /**
  * Joins a group as a consumer of that name.
  *
- * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. Errors: EDGELOG_TOO_LARGE for one more
- * than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
- * EDGELOG_IO. Threads: any. The consumer lives until edgelog_consumer_close. Since 0.1.
+ * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. In an ordered group a handle of the same
+ * name loses what it has, see the section "Leases"; none is leased before the first read. Errors:
+ * EDGELOG_TOO_LARGE for one more than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY,
+ * EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO. Threads: any. The consumer lives until
+ * edgelog_consumer_close. Since 0.1.
  */
 edgelog_status edgelog_consumer_open(const edgelog_group *group,
                                      const char *name,
@@ -1498,7 +1536,8 @@ edgelog_status edgelog_consumer_open(const edgelog_group *group,
 
 /**
  * Closes a consumer's handle. What it has shown is gone; the consumer stays in its group, and what
- * it has pending stays its own until it is due.
+ * it has pending stays its own until it is due. In an ordered group its partitions are given back
+ * at once, or, where that cannot be written, when the lease ends.
  *
  * NULL is fine. Errors: EDGELOG_CLOSED the second time; EDGELOG_MISUSE while another thread reads,
  * and the consumer stays open: cancel it first. Threads: one. Since 0.1.
@@ -1514,9 +1553,12 @@ edgelog_status edgelog_consumer_close(edgelog_consumer *consumer, edgelog_error 
  * EDGELOG_OK with at least one record and how many in *count; or, with *count as it was,
  * EDGELOG_END if timeout_ms is 0 or take is EDGELOG_TAKE_OWN, EDGELOG_TIMEOUT, or EDGELOG_WOKEN.
  * The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
- * Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
- * EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads: one. Keys, values
- * and headers live until the next read or claim of the consumer. Since 0.1.
+ * In an ordered group only what is leased to this consumer comes, and EDGELOG_TAKE_DUE and _NEW
+ * renew its leases, also while they wait. Errors: EDGELOG_FENCED, once when this handle has lost a
+ * partition of an ordered group; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY,
+ * EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean
+ * nothing. Threads: one. Keys, values and headers live until the next read or claim of the
+ * consumer. Since 0.1.
  */
 edgelog_status edgelog_consumer_read(edgelog_consumer *consumer,
                                      const edgelog_take_options *options,
@@ -1532,9 +1574,9 @@ edgelog_status edgelog_consumer_read(edgelog_consumer *consumer,
  * Takes over pending records by their positions, of whoever has them, and reads them.
  *
  * options may be NULL. Arguments and answers as for edgelog_consumer_read with timeout_ms 0:
- * EDGELOG_END if there is none of them. Errors: as there, and EDGELOG_TOO_LARGE for more than
- * EDGELOG_POSITIONS_MAX positions. Threads: one. Keys, values and headers live until the next read
- * or claim of the consumer. Since 0.1.
+ * EDGELOG_END if there is none of them. Errors: as there, EDGELOG_TOO_LARGE for more than
+ * EDGELOG_POSITIONS_MAX positions, and EDGELOG_INVALID in an ordered group. Threads: one. Keys,
+ * values and headers live until the next read or claim of the consumer. Since 0.1.
  */
 edgelog_status edgelog_consumer_claim(edgelog_consumer *consumer,
                                       const edgelog_position *positions,
@@ -1582,7 +1624,9 @@ edgelog_status edgelog_consumer_claim_idle(edgelog_consumer *consumer,
 /**
  * Acknowledges records that this consumer has: they are done.
  *
- * Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ * Outcomes and errors as for edgelog_group_ack, and in an ordered group EDGELOG_FENCED for a
+ * position in a partition that this handle does not have; then nothing was done. Threads: any,
+ * also while another reads. Since 0.1.
  */
 edgelog_status edgelog_consumer_ack(const edgelog_consumer *consumer,
                                     const edgelog_position *positions,
@@ -1594,7 +1638,7 @@ edgelog_status edgelog_consumer_ack(const edgelog_consumer *consumer,
  * Acknowledges all that this consumer has of a partition up to an offset, that one included.
  *
  * acknowledged gets how many records those were, and may be NULL. Errors: EDGELOG_INVALID also for
- * a partition that is not there; else as edgelog_group_ack. Threads: any, also while another
+ * a partition that is not there; else as edgelog_consumer_ack. Threads: any, also while another
  * reads. Since 0.1.
  */
 edgelog_status edgelog_consumer_ack_up_to(const edgelog_consumer *consumer,
@@ -1607,8 +1651,10 @@ edgelog_status edgelog_consumer_ack_up_to(const edgelog_consumer *consumer,
  * Refuses records that this consumer has: they come again, to whoever reads then, or are given up
  * if that was max_deliveries.
  *
- * options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
- * edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ * options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
+ * was delivered behind them in their partitions is not this consumer's any more and comes again
+ * behind them. Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another
+ * reads. Since 0.1.
  */
 edgelog_status edgelog_consumer_nack(const edgelog_consumer *consumer,
                                      const edgelog_position *positions,
@@ -1618,9 +1664,11 @@ edgelog_status edgelog_consumer_nack(const edgelog_consumer *consumer,
                                      edgelog_error *error);
 
 /**
- * Begins ack_timeout_ms anew for records that this consumer has: it is still at work.
+ * Begins ack_timeout_ms anew for records that this consumer has, and processing_timeout_ms for
+ * their partitions: it is still at work.
  *
- * Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+ * Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another reads. Since
+ * 0.1.
  */
 edgelog_status edgelog_consumer_extend(const edgelog_consumer *consumer,
                                        const edgelog_position *positions,
@@ -1855,6 +1903,184 @@ edgelog_status edgelog_consumers_get(const edgelog_consumers *consumers,
  * NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_consumers_close(edgelog_consumers *consumers, edgelog_error *error);
+
+/* -------------------------------------------------------------------------------------------------
+ * Leases: which consumer of an ordered group has which partition.
+ *
+ * In a group with ordered = 1 each partition is leased to one consumer at a time, which alone gets
+ * its records, in their order. With W live consumers and N partitions each has N / W, rounded down
+ * or up. All that a consumer has to do is read. Here store refuses an epoch that is lower than the
+ * last one that it saw for the partition:
+ *
+ *     options.ordered = 1;
+ *     edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group, &error);
+ *     edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
+ *     while (is_on()) {
+ *       status = edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1, 1000, &count,
+ *                                      NULL, &error);
+ *       if (status == EDGELOG_FENCED || status > 0) continue;
+ *       if (status < 0) break;
+ *       edgelog_position position = {record.partition, 0, record.offset};
+ *       if (edgelog_consumer_epoch(consumer, record.partition, &epoch, &error) == EDGELOG_OK &&
+ *           store(&record, epoch))
+ *         edgelog_consumer_ack(consumer, &position, 1, NULL, &error);
+ *     }
+ *     edgelog_consumer_close(consumer, &error);
+ *
+ * Taking and giving. A read, also while it waits, takes what is free and keeps the consumer live
+ * for lease_ttl_ms more; that is written at most once in a third of this time. A consumer that
+ * does not read for lease_ttl_ms loses its partitions. One that has records of a partition and
+ * neither settles nor extends any of them for processing_timeout_ms loses that one, and takes it
+ * again only where nobody else may. A consumer that has too many partitions gets nothing new of
+ * one of them until it has settled what it has of it; then it hands it over.
+ * edgelog_consumer_release and edgelog_consumer_close give back at once. No lease outlives a boot
+ * of the machine, nor, in an exclusive log, the process that had the log open. Whoever gets a
+ * partition begins with its oldest record that is not acknowledged.
+ *
+ * Order. A record that was refused, or not acknowledged in ack_timeout_ms, stops its partition:
+ * nothing behind it is delivered before it comes again, and what was delivered behind it comes
+ * again, too, behind it. With max_deliveries it is tried alone, so that those behind it do not
+ * share its fate, until it is acknowledged or exhausted. Then it is given up, or with
+ * EDGELOG_EXHAUSTED_HALT the partition stands still until somebody acknowledges the record, as
+ * edgelog_group_ack may.
+ *
+ * Fencing. A handle that has lost a partition is told EDGELOG_FENCED, with the partition in the
+ * error: by each call that acknowledges, refuses or extends records of it, and then nothing of
+ * that call is done, also of other partitions; and once by its next read or acquire. What it had
+ * of the partition is another's now; read on. A name that is opened again fences the handle that
+ * had it before. The epoch of a lease is higher than that of every earlier lease of the group, and
+ * is on the medium before the lease is granted: a token by which others can refuse what comes late
+ * from a consumer that was fenced meanwhile.
+ */
+
+/** edgelog_lease.flags: a consumer has the partition, else it is nobody's. */
+#define EDGELOG_LEASE_HAS_CONSUMER 1
+
+/**
+ * edgelog_lease.flags: its consumer gets nothing new of it, and gives it up when it has settled
+ * what it has.
+ */
+#define EDGELOG_LEASE_IS_DRAINING 2
+
+/** edgelog_lease.flags: the partition stands still, see EDGELOG_EXHAUSTED_HALT. */
+#define EDGELOG_LEASE_IS_HALTED 4
+
+/**
+ * Leases of a group, as they were when the list was made.
+ *
+ * Threads: any number at once; close it when no thread uses what it gave. Outlives the group, the
+ * consumer and the log. Freed by edgelog_leases_close.
+ */
+typedef struct edgelog_leases edgelog_leases;
+
+/**
+ * The right of one consumer to the records of one partition.
+ *
+ * Threads: one at a time. consumer points into the list and lives as long. Freed by the caller,
+ * whose memory it is. The caller sets struct_size; see EDGELOG_LEASE_INIT.
+ */
+typedef struct edgelog_lease {
+  /** sizeof(edgelog_lease) */
+  uint32_t struct_size;
+  /** EDGELOG_LEASE_* */
+  uint32_t flags;
+  /** Of what. */
+  uint32_t partition;
+  /** 0 */
+  uint32_t reserved;
+  /** Of this lease, or of the partition's last one if it is nobody's. 0: it was never leased. */
+  uint64_t epoch;
+  /** With EDGELOG_LEASE_HAS_CONSUMER: until it ends, unless its consumer reads again. */
+  uint64_t ends_in_ms;
+  /**
+   * With EDGELOG_LEASE_HAS_CONSUMER: the name of the one that has it. UTF-8, with a zero byte
+   * behind it that size does not count.
+   */
+  edgelog_bytes consumer;
+} edgelog_lease;
+
+/**
+ * The leases of a group in the order of partitions: what a consumer has, or all partitions.
+ *
+ * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED; NULL with 0 bytes: all partitions, also
+ * those that are nobody's. The list is empty for a consumer that has none or is not there, and in
+ * a group that is not ordered. Errors: EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads: any.
+ * The list lives until edgelog_leases_close. Since 0.1.
+ */
+edgelog_status edgelog_group_leases(const edgelog_group *group,
+                                    const char *name,
+                                    uint32_t name_bytes,
+                                    edgelog_leases **leases,
+                                    edgelog_error *error);
+
+/**
+ * Keeps a consumer live for ttl_ms, and takes the partitions that it is to have, as reading does:
+ * for one that does not read for long, or wants to know what it gets before it reads.
+ *
+ * ttl_ms is at most 2147483647; 0: lease_ttl_ms. What time is left is replaced, also by a shorter
+ * one. leases gets what the consumer has then, and may be NULL. Errors: EDGELOG_INVALID also in a
+ * group that is not ordered, EDGELOG_FENCED as for edgelog_consumer_read, EDGELOG_TOO_LARGE for
+ * one more than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
+ * EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED. Threads: any, also while another reads. The list
+ * lives until edgelog_leases_close. Since 0.1.
+ */
+edgelog_status edgelog_consumer_acquire(const edgelog_consumer *consumer,
+                                        uint32_t ttl_ms,
+                                        edgelog_leases **leases,
+                                        edgelog_error *error);
+
+/**
+ * Gives back a partition at once, or with EDGELOG_PARTITION_ALL all that the consumer has. What it
+ * has of them and has not settled comes again to whoever takes them.
+ *
+ * The consumer may take them again when it reads; a single one only where nobody else may. Errors:
+ * EDGELOG_INVALID also for a partition that is not there and in a group that is not ordered,
+ * EDGELOG_FENCED for a partition that it does not have, EDGELOG_DELETED, EDGELOG_READ_ONLY,
+ * EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED. Threads: any, also while another
+ * reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_release(const edgelog_consumer *consumer,
+                                        uint32_t partition,
+                                        edgelog_error *error);
+
+/**
+ * The epoch of the lease under which this consumer has a partition: a fencing token.
+ *
+ * Errors: EDGELOG_INVALID also for a partition that is not there and in a group that is not
+ * ordered, EDGELOG_FENCED for a partition that it does not have, EDGELOG_DELETED, EDGELOG_BUSY,
+ * EDGELOG_IO. Threads: any, also while another reads. Since 0.1.
+ */
+edgelog_status edgelog_consumer_epoch(const edgelog_consumer *consumer,
+                                      uint32_t partition,
+                                      uint64_t *epoch,
+                                      edgelog_error *error);
+
+/**
+ * How many leases the list has.
+ *
+ * Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_leases_count(const edgelog_leases *leases,
+                                    uint32_t *count,
+                                    edgelog_error *error);
+
+/**
+ * One lease of the list, from index 0.
+ *
+ * The caller sets lease->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
+ * in it lives until edgelog_leases_close. Since 0.1.
+ */
+edgelog_status edgelog_leases_get(const edgelog_leases *leases,
+                                  uint32_t index,
+                                  edgelog_lease *lease,
+                                  edgelog_error *error);
+
+/**
+ * Frees a list and its names.
+ *
+ * NULL is fine. Errors: EDGELOG_CLOSED the second time. Threads: any. Since 0.1.
+ */
+edgelog_status edgelog_leases_close(edgelog_leases *leases, edgelog_error *error);
 
 /* -------------------------------------------------------------------------------------------------
  * Compaction: removing the records that are no longer needed.
@@ -2402,7 +2628,7 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
   {sizeof(edgelog_reader_options), EDGELOG_PARTITION_ALL, 0, 0, 0, 0, 0,                           \
    EDGELOG_BYTES_INIT, 0, 0}
 #define EDGELOG_GROUP_OPTIONS_INIT                                                                 \
-  {sizeof(edgelog_group_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+  {sizeof(edgelog_group_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_NACK_OPTIONS_INIT {sizeof(edgelog_nack_options), 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_TAKE_OPTIONS_INIT {sizeof(edgelog_take_options), 0, 0, 0, 0}
 #define EDGELOG_CLAIM_OPTIONS_INIT {sizeof(edgelog_claim_options), 0, 0, 0, 0, 0}
@@ -2413,6 +2639,7 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
   {sizeof(edgelog_pending_record), 0, 0, 0, {0, 0, 0}, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_CONSUMER_STATS_INIT                                                                \
   {sizeof(edgelog_consumer_stats), 0, EDGELOG_BYTES_INIT, 0, 0, 0, 0, 0, 0}
+#define EDGELOG_LEASE_INIT {sizeof(edgelog_lease), 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_GROUP_STATS_INIT                                                                   \
   {sizeof(edgelog_group_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_LOG_STATS_INIT {sizeof(edgelog_log_stats), 0, 0, 0, 0, 0, "", ""}

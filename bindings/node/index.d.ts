@@ -1083,7 +1083,9 @@ export type ErrorCode =
   | 'NO_MEMORY'
   /** A fault of edgelog: please report it. */
   | 'INTERNAL'
-  | 'UNSUPPORTED';
+  | 'UNSUPPORTED'
+  /** The partition of an ordered group is not this consumer's any more. */
+  | 'FENCED';
 
 /** What went wrong. Fields that do not apply are absent. */
 export class EdgelogError extends Error {

@@ -18,7 +18,7 @@
   {sizeof(edgelog_reader_options), EDGELOG_PARTITION_ALL, 0, 0, 0, 0, 0,                           \
    EDGELOG_BYTES_INIT, 0, 0}
 #define EDGELOG_GROUP_OPTIONS_INIT                                                                 \
-  {sizeof(edgelog_group_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+  {sizeof(edgelog_group_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_NACK_OPTIONS_INIT {sizeof(edgelog_nack_options), 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_TAKE_OPTIONS_INIT {sizeof(edgelog_take_options), 0, 0, 0, 0}
 #define EDGELOG_CLAIM_OPTIONS_INIT {sizeof(edgelog_claim_options), 0, 0, 0, 0, 0}
@@ -29,6 +29,7 @@
   {sizeof(edgelog_pending_record), 0, 0, 0, {0, 0, 0}, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_CONSUMER_STATS_INIT                                                                \
   {sizeof(edgelog_consumer_stats), 0, EDGELOG_BYTES_INIT, 0, 0, 0, 0, 0, 0}
+#define EDGELOG_LEASE_INIT {sizeof(edgelog_lease), 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
 #define EDGELOG_GROUP_STATS_INIT                                                                   \
   {sizeof(edgelog_group_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_LOG_STATS_INIT {sizeof(edgelog_log_stats), 0, 0, 0, 0, 0, "", ""}

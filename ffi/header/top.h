@@ -54,8 +54,8 @@
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
  * Sections: status, error, library, record, keep, options, log, topic, reader, settle, group, take,
- * consumer, pending, consumers, compaction, stats, report, names, and initialisers at the end. The
- * layouts are the same on every machine.
+ * consumer, pending, consumers, leases, compaction, stats, report, names, and initialisers at the
+ * end. The layouts are the same on every machine.
  */
 #ifndef EDGELOG_H
 #define EDGELOG_H

@@ -36,7 +36,7 @@ pub struct edgelog_consumer {
 }
 
 pub(crate) struct Joined {
-    member: core::Member,
+    pub(crate) member: core::Member,
     control: core::ReaderControl,
     taking: Solo<Taking>,
 }
@@ -53,9 +53,11 @@ impl Handle for edgelog_consumer {
 
 /// Joins a group as a consumer of that name.
 ///
-/// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. Errors: EDGELOG_TOO_LARGE for one more
-/// than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
-/// EDGELOG_IO. Threads: any. The consumer lives until edgelog_consumer_close. Since 0.1.
+/// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. In an ordered group a handle of the same
+/// name loses what it has, see the section "Leases"; none is leased before the first read. Errors:
+/// EDGELOG_TOO_LARGE for one more than EDGELOG_CONSUMERS_MAX, EDGELOG_DELETED, EDGELOG_READ_ONLY,
+/// EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO. Threads: any. The consumer lives until
+/// edgelog_consumer_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_open(
     group: *const edgelog_group,
@@ -87,7 +89,8 @@ pub unsafe extern "C" fn edgelog_consumer_open(
 }
 
 /// Closes a consumer's handle. What it has shown is gone; the consumer stays in its group, and what
-/// it has pending stays its own until it is due.
+/// it has pending stays its own until it is due. In an ordered group its partitions are given back
+/// at once, or, where that cannot be written, when the lease ends.
 ///
 /// NULL is fine. Errors: EDGELOG_CLOSED the second time; EDGELOG_MISUSE while another thread reads,
 /// and the consumer stays open: cancel it first. Threads: one. Since 0.1.
@@ -116,9 +119,12 @@ pub unsafe extern "C" fn edgelog_consumer_close(
 /// EDGELOG_OK with at least one record and how many in *count; or, with *count as it was,
 /// EDGELOG_END if timeout_ms is 0 or take is EDGELOG_TAKE_OWN, EDGELOG_TIMEOUT, or EDGELOG_WOKEN.
 /// The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
-/// Errors: EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY,
-/// EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads: one. Keys, values
-/// and headers live until the next read or claim of the consumer. Since 0.1.
+/// In an ordered group only what is leased to this consumer comes, and EDGELOG_TAKE_DUE and _NEW
+/// renew its leases, also while they wait. Errors: EDGELOG_FENCED, once when this handle has lost a
+/// partition of an ordered group; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY,
+/// EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean
+/// nothing. Threads: one. Keys, values and headers live until the next read or claim of the
+/// consumer. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_read(
     consumer: *mut edgelog_consumer,
@@ -147,9 +153,9 @@ pub unsafe extern "C" fn edgelog_consumer_read(
 /// Takes over pending records by their positions, of whoever has them, and reads them.
 ///
 /// options may be NULL. Arguments and answers as for edgelog_consumer_read with timeout_ms 0:
-/// EDGELOG_END if there is none of them. Errors: as there, and EDGELOG_TOO_LARGE for more than
-/// EDGELOG_POSITIONS_MAX positions. Threads: one. Keys, values and headers live until the next read
-/// or claim of the consumer. Since 0.1.
+/// EDGELOG_END if there is none of them. Errors: as there, EDGELOG_TOO_LARGE for more than
+/// EDGELOG_POSITIONS_MAX positions, and EDGELOG_INVALID in an ordered group. Threads: one. Keys,
+/// values and headers live until the next read or claim of the consumer. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_claim(
     consumer: *mut edgelog_consumer,
@@ -229,7 +235,9 @@ pub unsafe extern "C" fn edgelog_consumer_claim_idle(
 
 /// Acknowledges records that this consumer has: they are done.
 ///
-/// Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+/// Outcomes and errors as for edgelog_group_ack, and in an ordered group EDGELOG_FENCED for a
+/// position in a partition that this handle does not have; then nothing was done. Threads: any,
+/// also while another reads. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_ack(
     consumer: *const edgelog_consumer,
@@ -252,7 +260,7 @@ pub unsafe extern "C" fn edgelog_consumer_ack(
 /// Acknowledges all that this consumer has of a partition up to an offset, that one included.
 ///
 /// acknowledged gets how many records those were, and may be NULL. Errors: EDGELOG_INVALID also for
-/// a partition that is not there; else as edgelog_group_ack. Threads: any, also while another
+/// a partition that is not there; else as edgelog_consumer_ack. Threads: any, also while another
 /// reads. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_ack_up_to(
@@ -281,8 +289,10 @@ pub unsafe extern "C" fn edgelog_consumer_ack_up_to(
 /// Refuses records that this consumer has: they come again, to whoever reads then, or are given up
 /// if that was max_deliveries.
 ///
-/// options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
-/// edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+/// options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
+/// was delivered behind them in their partitions is not this consumer's any more and comes again
+/// behind them. Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another
+/// reads. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_nack(
     consumer: *const edgelog_consumer,
@@ -304,9 +314,11 @@ pub unsafe extern "C" fn edgelog_consumer_nack(
     }
 }
 
-/// Begins ack_timeout_ms anew for records that this consumer has: it is still at work.
+/// Begins ack_timeout_ms anew for records that this consumer has, and processing_timeout_ms for
+/// their partitions: it is still at work.
 ///
-/// Outcomes and errors as for edgelog_group_ack. Threads: any, also while another reads. Since 0.1.
+/// Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another reads. Since
+/// 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_extend(
     consumer: *const edgelog_consumer,

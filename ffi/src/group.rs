@@ -42,8 +42,14 @@ use crate::topic::edgelog_topic;
 pub const EDGELOG_GROUPS_MAX: u32 = 1024;
 /// The most consumers of a group.
 pub const EDGELOG_CONSUMERS_MAX: u32 = 4096;
-/// ack_timeout_ms: never.
+/// ack_timeout_ms, processing_timeout_ms: never.
 pub const EDGELOG_NEVER_MS: u32 = u32::MAX;
+
+/// when_exhausted: the record is given up, and dead_letter gets a copy; the default.
+pub const EDGELOG_EXHAUSTED_GIVE_UP: u32 = 0;
+/// when_exhausted: the record's partition stands still until somebody acknowledges the record. Only
+/// in an ordered group.
+pub const EDGELOG_EXHAUSTED_HALT: u32 = 1;
 
 /// removal: what the consumer has pending is nobody's and comes again at once; the default.
 pub const EDGELOG_REMOVAL_RELEASE: u32 = 0;
@@ -79,10 +85,21 @@ pub struct edgelog_group_options {
     pub backoff_ms: u32,
     /// The longest such wait. 0: 60000, or backoff_ms where that is longer.
     pub backoff_max_ms: u32,
-    /// After how many deliveries a record is given up. 0: never.
+    /// After how many deliveries a record is exhausted: it is given up, or see when_exhausted. 0:
+    /// never.
     pub max_deliveries: u32,
+    /// EDGELOG_EXHAUSTED_*
+    pub when_exhausted: u32,
     /// After how long a consumer goes that neither reads nor has anything pending. 0: never.
     pub consumer_ttl_ms: u32,
+    /// 1: partitions are leased to consumers, see the section "Leases". Said when the group is
+    /// made; it stays so. 0: they are not.
+    pub ordered: u32,
+    /// In an ordered group, for how long a consumer keeps its partitions without reading. 0: 10000.
+    pub lease_ttl_ms: u32,
+    /// In an ordered group, after how long a consumer loses a partition that it has records of and
+    /// settles none. EDGELOG_NEVER_MS: never. 0: 60000.
+    pub processing_timeout_ms: u32,
     /// 0
     pub reserved: u32,
     /// The topic that gets a copy of what is given up, with the headers EDGELOG_DEAD_*; it is made
@@ -92,9 +109,9 @@ pub struct edgelog_group_options {
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_group_options {
-    const FIRST_BYTES: usize = 64;
+    const FIRST_BYTES: usize = 80;
     const DEFAULT: Self = edgelog_group_options {
-        struct_size: 64,
+        struct_size: 80,
         create: EDGELOG_CREATE_IF_MISSING,
         start: EDGELOG_START_EARLIEST,
         durability: EDGELOG_DURABILITY_DEFAULT,
@@ -103,7 +120,11 @@ unsafe impl Tagged for edgelog_group_options {
         backoff_ms: 0,
         backoff_max_ms: 0,
         max_deliveries: 0,
+        when_exhausted: EDGELOG_EXHAUSTED_GIVE_UP,
         consumer_ttl_ms: 0,
+        ordered: 0,
+        lease_ttl_ms: 0,
+        processing_timeout_ms: 0,
         reserved: 0,
         dead_letter: edgelog_bytes::NONE,
     };
@@ -115,6 +136,14 @@ impl edgelog_group_options {
     unsafe fn convert(&self) -> Result<core::GroupOptions, Failure> {
         if self.reserved != 0 {
             return Err(invalid("reserved is not 0"));
+        }
+        let when_exhausted = match self.when_exhausted {
+            EDGELOG_EXHAUSTED_GIVE_UP => core::WhenExhausted::GiveUp,
+            EDGELOG_EXHAUSTED_HALT => core::WhenExhausted::Halt,
+            _ => return Err(invalid("when_exhausted is none of EDGELOG_EXHAUSTED_*")),
+        };
+        if self.ordered > 1 {
+            return Err(invalid("ordered is neither 0 nor 1"));
         }
         // SAFETY: as this function asks for.
         let dead_letter = match unsafe { self.dead_letter.get()? } {
@@ -129,6 +158,10 @@ impl edgelog_group_options {
             max_deliveries: self.max_deliveries,
             dead_letter,
             consumer_ttl_ms: self.consumer_ttl_ms,
+            ordered: self.ordered != 0,
+            lease_ttl_ms: self.lease_ttl_ms,
+            processing_timeout_ms: self.processing_timeout_ms,
+            when_exhausted,
         })
     }
 
@@ -143,7 +176,14 @@ impl edgelog_group_options {
             backoff_ms: options.backoff_ms,
             backoff_max_ms: options.backoff_max_ms,
             max_deliveries: options.max_deliveries,
+            when_exhausted: match options.when_exhausted {
+                core::WhenExhausted::GiveUp => EDGELOG_EXHAUSTED_GIVE_UP,
+                core::WhenExhausted::Halt => EDGELOG_EXHAUSTED_HALT,
+            },
             consumer_ttl_ms: options.consumer_ttl_ms,
+            ordered: options.ordered.into(),
+            lease_ttl_ms: options.lease_ttl_ms,
+            processing_timeout_ms: options.processing_timeout_ms,
             dead_letter: match &options.dead_letter {
                 Some(name) => shown.show(name)?,
                 None => edgelog_bytes::NONE,
@@ -194,9 +234,11 @@ impl Handle for edgelog_group {
 /// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. created gets 1 if
 /// the group was made, 0 if it was there, and may be NULL. An existing group keeps its
 /// configuration and its cursors, whatever else options say; see edgelog_group_configure and
-/// edgelog_group_seek. Errors: EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY,
-/// EDGELOG_TOO_LARGE for one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE,
-/// EDGELOG_BUSY, EDGELOG_IO. Threads: any. The group lives until edgelog_group_close. Since 0.1.
+/// edgelog_group_seek. Errors: EDGELOG_INVALID also for a time over 2147483647 ms that is not
+/// EDGELOG_NEVER_MS, for EDGELOG_EXHAUSTED_HALT without ordered, and for ordered where the group is
+/// there and is not; EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_TOO_LARGE for
+/// one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
+/// Threads: any. The group lives until edgelog_group_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_open(
     topic: *const edgelog_topic,
@@ -274,8 +316,9 @@ pub unsafe extern "C" fn edgelog_group_delete(
 /// Changes a group's configuration, now and for later opens.
 ///
 /// All fields count but create, start and start_value: get them with edgelog_group_options_get,
-/// change some, pass them. Errors: EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
-/// EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+/// change some, pass them. Errors: EDGELOG_INVALID as for edgelog_group_open, and for another value
+/// of ordered; EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
+/// Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_configure(
     group: *const edgelog_group,
@@ -389,7 +432,8 @@ pub unsafe extern "C" fn edgelog_group_ack(
 /// Refuses pending records, whoever has them: they come again, to whoever reads then, or are given
 /// up if that was max_deliveries.
 ///
-/// options may be NULL: after the group's backoff_ms, without a reason. Outcomes and errors as for
+/// options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
+/// was delivered behind them in their partitions comes again, too. Outcomes and errors as for
 /// edgelog_group_ack. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_nack(
@@ -412,7 +456,8 @@ pub unsafe extern "C" fn edgelog_group_nack(
     }
 }
 
-/// Removes a consumer from a group. A handle of it joins again when it reads again.
+/// Removes a consumer from a group. A handle of it joins again when it reads again. In an ordered
+/// group what it is leased is given back.
 ///
 /// removal is one of EDGELOG_REMOVAL_*. pending gets how many records it had pending, and may be
 /// NULL. Errors: EDGELOG_NOT_FOUND, EDGELOG_BUSY also with EDGELOG_REMOVAL_IF_IDLE for one that has

@@ -8,6 +8,7 @@ use crate::consumers::edgelog_consumer_stats;
 use crate::error::edgelog_error;
 use crate::group::edgelog_group_options;
 use crate::keep::edgelog_keep_rule;
+use crate::leases::edgelog_lease;
 use crate::options::{edgelog_options, edgelog_reader_options, edgelog_topic_options};
 use crate::pending::{edgelog_pending_filter, edgelog_pending_record};
 use crate::record::{edgelog_bytes, edgelog_header, edgelog_position, edgelog_ptr, edgelog_record};
@@ -51,9 +52,10 @@ layout!(edgelog_topic_options, 104, struct_size 0, create 4, partitions 8, durab
     hold_for_groups 100);
 layout!(edgelog_reader_options, 56, struct_size 0, partition 4, start 8, direction 12, on_gap 16,
     buffer_bytes 20, start_value 24, key 32, flags 48, reserved 52);
-layout!(edgelog_group_options, 64, struct_size 0, create 4, start 8, durability 12,
+layout!(edgelog_group_options, 80, struct_size 0, create 4, start 8, durability 12,
     start_value 16, ack_timeout_ms 24, backoff_ms 28, backoff_max_ms 32, max_deliveries 36,
-    consumer_ttl_ms 40, reserved 44, dead_letter 48);
+    when_exhausted 40, consumer_ttl_ms 44, ordered 48, lease_ttl_ms 52, processing_timeout_ms 56,
+    reserved 60, dead_letter 64);
 layout!(edgelog_nack_options, 32, struct_size 0, flags 4, delay_ms 8, reserved 12, reason 16);
 layout!(edgelog_take_options, 24, struct_size 0, take 4, flags 8, reserved 12, max_bytes 16);
 layout!(edgelog_claim_options, 32, struct_size 0, flags 4, min_idle_ms 8, min_deliveries 16,
@@ -66,6 +68,8 @@ layout!(edgelog_pending_record, 72, struct_size 0, flags 4, deliveries 8, reserv
     position 16, age_ms 32, idle_ms 40, due_in_ms 48, consumer 56);
 layout!(edgelog_consumer_stats, 72, struct_size 0, flags 4, name 8, pending 24,
     oldest_idle_ms 32, seen_ago_ms 40, delivered_ago_ms 48, deliveries 56, redeliveries 64);
+layout!(edgelog_lease, 48, struct_size 0, flags 4, partition 8, reserved 12, epoch 16,
+    ends_in_ms 24, consumer 32);
 layout!(edgelog_group_stats, 96, struct_size 0, consumers 4, lag 8, pending 16, released 24,
     oldest_pending_ms 32, delivered 40, redelivered 48, acknowledged 56, expired 64, given_up 72,
     skipped 80, bytes 88);

@@ -19,6 +19,7 @@ pub mod consumers;
 pub mod error;
 pub mod group;
 pub mod keep;
+pub mod leases;
 pub mod library;
 pub mod log;
 pub mod names;

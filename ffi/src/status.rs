@@ -67,6 +67,8 @@ pub const EDGELOG_NO_MEMORY: edgelog_status = -20;
 pub const EDGELOG_INTERNAL: edgelog_status = -21;
 /// This system cannot do that, or this version of edgelog not yet.
 pub const EDGELOG_UNSUPPORTED: edgelog_status = -22;
+/// The partition of an ordered group is not this consumer's any more.
+pub const EDGELOG_FENCED: edgelog_status = -23;
 
 struct Row {
     status: edgelog_status,
@@ -159,6 +161,11 @@ const TABLE: &[Row] = &[
         c"a fault of edgelog: please report it",
     ),
     row(EDGELOG_UNSUPPORTED, c"UNSUPPORTED", c"not supported here"),
+    row(
+        EDGELOG_FENCED,
+        c"FENCED",
+        c"the lease of the partition is not the consumer's any more",
+    ),
 ];
 
 fn find(status: edgelog_status) -> Option<&'static Row> {
@@ -233,5 +240,6 @@ pub fn of_kind(kind: Kind) -> edgelog_status {
         Kind::NoMemory => EDGELOG_NO_MEMORY,
         Kind::Internal => EDGELOG_INTERNAL,
         Kind::Unsupported => EDGELOG_UNSUPPORTED,
+        Kind::Fenced => EDGELOG_FENCED,
     }
 }

@@ -65,7 +65,7 @@ fn every_status_of_the_table_is_a_constant_of_the_header() {
 }
 
 /// Every kind. A kind that is added stops `of_kind` from compiling, and then belongs here too.
-const KINDS: [Kind; 22] = [
+const KINDS: [Kind; 23] = [
     Kind::Invalid,
     Kind::Closed,
     Kind::Forked,
@@ -88,6 +88,7 @@ const KINDS: [Kind; 22] = [
     Kind::NoMemory,
     Kind::Internal,
     Kind::Unsupported,
+    Kind::Fenced,
 ];
 
 /// "NoSpace" as "NO_SPACE".

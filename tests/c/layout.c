@@ -102,7 +102,7 @@ AT(edgelog_reader_options, key, 32);
 AT(edgelog_reader_options, flags, 48);
 AT(edgelog_reader_options, reserved, 52);
 
-SIZE(edgelog_group_options, 64);
+SIZE(edgelog_group_options, 80);
 AT(edgelog_group_options, struct_size, 0);
 AT(edgelog_group_options, create, 4);
 AT(edgelog_group_options, start, 8);
@@ -112,9 +112,13 @@ AT(edgelog_group_options, ack_timeout_ms, 24);
 AT(edgelog_group_options, backoff_ms, 28);
 AT(edgelog_group_options, backoff_max_ms, 32);
 AT(edgelog_group_options, max_deliveries, 36);
-AT(edgelog_group_options, consumer_ttl_ms, 40);
-AT(edgelog_group_options, reserved, 44);
-AT(edgelog_group_options, dead_letter, 48);
+AT(edgelog_group_options, when_exhausted, 40);
+AT(edgelog_group_options, consumer_ttl_ms, 44);
+AT(edgelog_group_options, ordered, 48);
+AT(edgelog_group_options, lease_ttl_ms, 52);
+AT(edgelog_group_options, processing_timeout_ms, 56);
+AT(edgelog_group_options, reserved, 60);
+AT(edgelog_group_options, dead_letter, 64);
 
 SIZE(edgelog_nack_options, 32);
 AT(edgelog_nack_options, struct_size, 0);
@@ -178,6 +182,15 @@ AT(edgelog_consumer_stats, seen_ago_ms, 40);
 AT(edgelog_consumer_stats, delivered_ago_ms, 48);
 AT(edgelog_consumer_stats, deliveries, 56);
 AT(edgelog_consumer_stats, redeliveries, 64);
+
+SIZE(edgelog_lease, 48);
+AT(edgelog_lease, struct_size, 0);
+AT(edgelog_lease, flags, 4);
+AT(edgelog_lease, partition, 8);
+AT(edgelog_lease, reserved, 12);
+AT(edgelog_lease, epoch, 16);
+AT(edgelog_lease, ends_in_ms, 24);
+AT(edgelog_lease, consumer, 32);
 
 SIZE(edgelog_group_stats, 96);
 AT(edgelog_group_stats, struct_size, 0);

@@ -16,6 +16,7 @@ static const struct {
     ROW(BUSY, -12),      ROW(READ_ONLY, -13), ROW(DAMAGED, -14),  ROW(VERSION, -15),
     ROW(POISONED, -16),  ROW(CANCELLED, -17), ROW(DELETED, -18),  ROW(GAP, -19),
     ROW(NO_MEMORY, -20), ROW(INTERNAL, -21),  ROW(UNSUPPORTED, -22),
+    ROW(FENCED, -23),
 #undef ROW
 };
 static const uint32_t all_count = sizeof all / sizeof all[0];
@@ -56,7 +57,7 @@ static void texts_are_lower_case_sentences(void) {
 }
 
 static void unknown_values_have_neither(void) {
-  const edgelog_status unknown[] = {5, -23, 1000, INT32_MIN, INT32_MAX};
+  const edgelog_status unknown[] = {5, -24, 1000, INT32_MIN, INT32_MAX};
   for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
     CHECK(edgelog_status_name(unknown[i]) == NULL);
     CHECK(edgelog_status_text(unknown[i]) == NULL);

@@ -8,7 +8,7 @@ use crate::options::{choices, initial};
 use crate::read::fill;
 use crate::settle::{raw_positions, settle};
 use crate::stats::{figures, Figure};
-use crate::{raw, text, Nack, Outcome, Position, Read, Timeout};
+use crate::{leases, raw, text, Lease, Nack, Outcome, Position, Read, Timeout};
 
 choices! {
     /// Which records a consumer reads.
@@ -100,7 +100,7 @@ figures! {
 }
 
 /// A consumer, for one thread at a time. It keeps its log alive. What it has pending stays its own
-/// when it is closed.
+/// when it is closed; in an ordered group its partitions are given back.
 pub struct Consumer {
     member: Member,
     /// Filled by the library; what they point to is the consumer's until it reads again.
@@ -298,6 +298,37 @@ impl Member {
             // SAFETY: as in `ack`.
             unsafe { raw::edgelog_consumer_extend(entered.pointer(), at, count, outcomes, error) }
         })
+    }
+
+    /// Keeps the consumer of an ordered group live for so many milliseconds, 0: the group's
+    /// `lease_ttl_ms`, and takes the partitions that it is to have. Answers what it has then.
+    pub fn acquire(&self, ttl_ms: u32) -> Result<Vec<Lease>> {
+        let entered = self.0.enter()?;
+        // SAFETY: the library allows this call from any thread while the consumer lives.
+        leases::listed(|list, error| unsafe {
+            raw::edgelog_consumer_acquire(entered.pointer(), ttl_ms, list, error)
+        })
+    }
+
+    /// Gives back a partition at once, or all that the consumer has.
+    pub fn release(&self, partition: Option<u32>) -> Result<()> {
+        let partition = partition.unwrap_or(raw::EDGELOG_PARTITION_ALL);
+        let entered = self.0.enter()?;
+        // SAFETY: as in `acquire`.
+        call(|error| unsafe { raw::edgelog_consumer_release(entered.pointer(), partition, error) })
+            .map(drop)
+    }
+
+    /// The epoch of the lease under which this consumer has a partition: a fencing token. FENCED
+    /// when it does not have it.
+    pub fn epoch(&self, partition: u32) -> Result<u64> {
+        let mut epoch = 0;
+        let entered = self.0.enter()?;
+        // SAFETY: as in `acquire`; the answer is a local variable.
+        call(|error| unsafe {
+            raw::edgelog_consumer_epoch(entered.pointer(), partition, &mut epoch, error)
+        })?;
+        Ok(epoch)
     }
 
     /// The wait under way, or the next one, ends.

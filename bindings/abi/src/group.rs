@@ -4,11 +4,11 @@ use std::mem::size_of;
 
 use crate::error::{call, Result};
 use crate::handle::Handle;
-use crate::options::{choices, initial};
+use crate::options::{choices, initial, unknown};
 use crate::settle::settle;
 use crate::stats::{figures, Figure};
-use crate::{pending, raw, record, text};
-use crate::{Consumer, Create, Durability, Nack, Outcome, PendingFilter, PendingRecord};
+use crate::{leases, pending, raw, record, text};
+use crate::{Consumer, Create, Durability, Lease, Nack, Outcome, PendingFilter, PendingRecord};
 use crate::{Position, Start};
 
 choices! {
@@ -21,6 +21,17 @@ choices! {
         Acknowledge = EDGELOG_REMOVAL_ACKNOWLEDGE,
         /// It is removed only if there are none, or the call fails with BUSY.
         IfIdle = EDGELOG_REMOVAL_IF_IDLE,
+    }
+}
+
+choices! {
+    /// What becomes of a record that was delivered as often as it may be.
+    WhenExhausted {
+        /// It is given up, and the dead-letter topic gets a copy.
+        #[default]
+        GiveUp = EDGELOG_EXHAUSTED_GIVE_UP,
+        /// Its partition stands still until somebody acknowledges it. Only in an ordered group.
+        Halt = EDGELOG_EXHAUSTED_HALT,
     }
 }
 
@@ -84,12 +95,21 @@ pub struct GroupOptions {
     pub backoff_ms: u32,
     /// The longest such wait.
     pub backoff_max_ms: u32,
-    /// After how many deliveries a record is given up; 0: never.
+    /// After how many deliveries a record is exhausted; 0: never.
     pub max_deliveries: u32,
+    /// What becomes of it then.
+    pub when_exhausted: WhenExhausted,
     /// The topic that gets a copy of what is given up.
     pub dead_letter: Option<String>,
     /// After how long a consumer goes that neither reads nor has anything pending; 0: never.
     pub consumer_ttl_ms: u32,
+    /// Partitions are leased to consumers. Said when the group is made; it stays so.
+    pub ordered: bool,
+    /// For how long a consumer of an ordered group keeps its partitions without reading.
+    pub lease_ttl_ms: u32,
+    /// After how long it loses a partition that it has records of and settles none;
+    /// [`crate::NEVER_MS`]: never.
+    pub processing_timeout_ms: u32,
 }
 
 impl GroupOptions {
@@ -103,7 +123,11 @@ impl GroupOptions {
         options.backoff_ms = self.backoff_ms;
         options.backoff_max_ms = self.backoff_max_ms;
         options.max_deliveries = self.max_deliveries;
+        options.when_exhausted = self.when_exhausted.code();
         options.consumer_ttl_ms = self.consumer_ttl_ms;
+        options.ordered = self.ordered.into();
+        options.lease_ttl_ms = self.lease_ttl_ms;
+        options.processing_timeout_ms = self.processing_timeout_ms;
         if let Some(name) = &self.dead_letter {
             options.dead_letter = record::bytes(name.as_bytes());
         }
@@ -116,6 +140,11 @@ impl GroupOptions {
         // SAFETY: as this function asks for; the name is copied at once.
         let name = unsafe { record::slice(&raw.dead_letter) };
         let name = (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
+        let when_exhausted = match raw.when_exhausted {
+            raw::EDGELOG_EXHAUSTED_GIVE_UP => WhenExhausted::GiveUp,
+            raw::EDGELOG_EXHAUSTED_HALT => WhenExhausted::Halt,
+            _ => return Err(unknown()),
+        };
         Ok(GroupOptions {
             durability: Durability::of(raw.durability)?,
             ack_timeout_ms: raw.ack_timeout_ms,
@@ -124,6 +153,10 @@ impl GroupOptions {
             max_deliveries: raw.max_deliveries,
             dead_letter: name,
             consumer_ttl_ms: raw.consumer_ttl_ms,
+            when_exhausted,
+            ordered: raw.ordered != 0,
+            lease_ttl_ms: raw.lease_ttl_ms,
+            processing_timeout_ms: raw.processing_timeout_ms,
         })
     }
 }
@@ -242,6 +275,17 @@ impl Group {
             raw::edgelog_consumers_close,
         )?;
         consumers(&list)
+    }
+
+    /// The leases of an ordered group, in the order of partitions: all partitions, or what one
+    /// consumer has.
+    pub fn leases(&self, consumer: Option<&str>) -> Result<Vec<Lease>> {
+        let (name, size) = consumer.map_or((std::ptr::null(), 0), text::name_of);
+        let entered = self.0.enter()?;
+        // SAFETY: the name is none, or lives for the call and has the size that is told.
+        leases::listed(|list, error| unsafe {
+            raw::edgelog_group_leases(entered.pointer(), name, size, list, error)
+        })
     }
 
     /// Removes a consumer; answers how many records it had pending.

@@ -23,6 +23,7 @@ mod error;
 mod group;
 mod handle;
 mod keep;
+mod leases;
 mod log;
 mod options;
 mod pending;
@@ -51,8 +52,9 @@ mod raw {
 pub use crate::compaction::{Compaction, CompactionReport};
 pub use crate::consumer::{Claim, ClaimOptions, Consumer, Delivery, Member, Take, TakeOptions};
 pub use crate::error::{Error, Result};
-pub use crate::group::{ConsumerStats, Group, GroupOptions, GroupStats, Removal};
+pub use crate::group::{ConsumerStats, Group, GroupOptions, GroupStats, Removal, WhenExhausted};
 pub use crate::keep::{Keep, KeepRule};
+pub use crate::leases::Lease;
 pub use crate::log::Log;
 pub use crate::options::{
     milliseconds, Create, Direction, Durability, LogOptions, Maintenance, Mode, OnDamage, OnGap,
@@ -87,7 +89,7 @@ pub const GROUPS_MAX: u32 = raw::EDGELOG_GROUPS_MAX;
 pub const CONSUMERS_MAX: u32 = raw::EDGELOG_CONSUMERS_MAX;
 /// The most positions that a call takes.
 pub const POSITIONS_MAX: u32 = raw::EDGELOG_POSITIONS_MAX;
-/// Never, for [`GroupOptions::ack_timeout_ms`].
+/// Never, for [`GroupOptions::ack_timeout_ms`] and [`GroupOptions::processing_timeout_ms`].
 pub const NEVER_MS: u32 = raw::EDGELOG_NEVER_MS;
 /// The header of a dead letter with the topic that it came from.
 pub const DEAD_TOPIC: &str = raw::EDGELOG_DEAD_TOPIC;

@@ -95,7 +95,7 @@ impl Durability {
     }
 }
 
-fn unknown() -> Error {
+pub(crate) fn unknown() -> Error {
     Error::new(Status::INTERNAL, "the library gave an unknown option")
 }
 

@@ -45,6 +45,7 @@ statuses! {
     NO_MEMORY = EDGELOG_NO_MEMORY, "Out of memory.";
     INTERNAL = EDGELOG_INTERNAL, "A fault of edgelog itself.";
     UNSUPPORTED = EDGELOG_UNSUPPORTED, "Not offered here.";
+    FENCED = EDGELOG_FENCED, "The partition is not this consumer's any more.";
 }
 
 impl Status {

@@ -81,6 +81,9 @@ fn a_group_is_made_found_configured_and_deleted() {
         max_deliveries: 5,
         dead_letter: Some("dead".into()),
         consumer_ttl_ms: 60_000,
+        lease_ttl_ms: 20_000,
+        processing_timeout_ms: NEVER_MS,
+        ..GroupOptions::default()
     };
     let (group, created) = topic
         .group("g", Create::New, Start::Offset(1), &options)

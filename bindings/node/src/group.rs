@@ -85,6 +85,7 @@ impl GroupChoices {
             max_deliveries: self.max_deliveries,
             dead_letter: (!name.is_empty()).then(|| name.clone()),
             consumer_ttl_ms: self.consumer_ttl_ms,
+            ..GroupOptions::default()
         })
     }
 

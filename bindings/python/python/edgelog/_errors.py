@@ -156,6 +156,10 @@ class UnsupportedError(Error):
     """This is not offered here."""
 
 
+class FencedError(Error):
+    """The partition of an ordered group is not this consumer's any more."""
+
+
 _CLASSES: dict[str, type[Error]] = {
     "INVALID": InvalidError,
     "MISUSE": MisuseError,
@@ -179,6 +183,7 @@ _CLASSES: dict[str, type[Error]] = {
     "NO_MEMORY": NoMemoryError,
     "INTERNAL": InternalError,
     "UNSUPPORTED": UnsupportedError,
+    "FENCED": FencedError,
 }
 
 # The numbers are the library's: a newer one may have more of them than there are classes.
