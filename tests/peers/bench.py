@@ -489,6 +489,10 @@ def groups(setting: Setting) -> Figures:
     theirs = Side(REDIS, "consume", n // 5, fill="fill")
     against = "Redis 7, XREADGROUP and XACK with the same batches, pipelined, no persistence"
     yield setting.ratio("groups/read-ack-redis", ours, theirs, 20.0, against)
+    ordered = Side(GROUPS, "consume-ordered", n, fill="fill-8")
+    plain = Side(GROUPS, "consume", n, fill="fill-8")
+    against = "the same in a group that is not ordered; 8 partitions, 1 consumer, batches of 100"
+    yield setting.ratio("groups/ordered", ordered, plain, 0.8, against, rounds=9)
 
     with Worker(GROUPS, setting.directory) as worker:
         worker.do("fill", n, 100)

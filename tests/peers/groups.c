@@ -1,8 +1,10 @@
 /* A worker: edgelog's consumer groups through the C interface, in batches of 100.
  *
  *   fill         a topic with so many records
+ *   fill-8       the same, in batches over eight partitions
  *   read         all of them with a plain reader
  *   consume      all of them with one consumer of a new group, at written, each batch acknowledged
+ *   consume-ordered: the same, of an ordered group
  *   memory-batches, memory-single: so many pending records, in batches or each of them apart
  *   claim, owner, idle: with so many pending, 100 at a time: claim_idle, pending of an owner, and
  *                pending by idle time
@@ -15,7 +17,7 @@
 #include <edgelog.h>
 #include <malloc.h>
 
-enum { GROUP_BATCH = 100, CALLS = 2000 };
+enum { GROUP_BATCH = 100, CALLS = 2000, PARTITIONS = 8 };
 
 static edgelog_error error = EDGELOG_ERROR_INIT;
 static char log_path[4096];
@@ -31,11 +33,13 @@ static void ok(edgelog_status status, const char *what) {
 
 static int is(const work *work, const char *name) { return strcmp(work->name, name) == 0; }
 
-static void open_log(void) {
+static void open_log(uint32_t partitions) {
   edgelog_options options = EDGELOG_OPTIONS_INIT;
+  edgelog_topic_options topic_options = EDGELOG_TOPIC_OPTIONS_INIT;
   options.mode = EDGELOG_MODE_EXCLUSIVE;
+  topic_options.partitions = partitions;
   ok(edgelog_open(log_path, &options, &the_log, &error), "open");
-  ok(edgelog_topic_open(the_log, "bench", 5, NULL, &topic, &error), "open the topic");
+  ok(edgelog_topic_open(the_log, "bench", 5, &topic_options, &topic, &error), "open the topic");
 }
 
 static void close_log(void) {
@@ -43,17 +47,22 @@ static void close_log(void) {
   ok(edgelog_close(the_log, &error), "close");
 }
 
-static void fill(const work *work) {
+static void fill(const work *work, uint32_t partitions) {
   uint8_t keys[GROUP_BATCH][KEY_BYTES];
   for (int i = 0; i < GROUP_BATCH; i++) {
     records[i] = (edgelog_record)EDGELOG_RECORD_INIT;
-    records[i].flags = EDGELOG_RECORD_HAS_KEY | EDGELOG_RECORD_HAS_VALUE;
+    records[i].flags =
+        EDGELOG_RECORD_HAS_KEY | EDGELOG_RECORD_HAS_VALUE | EDGELOG_RECORD_HAS_PARTITION;
     records[i].key = edgelog_bytes_of(keys[i], KEY_BYTES);
     records[i].value = edgelog_bytes_of(value, work->value_bytes);
   }
   for (uint64_t number = 0; number < work->records;) {
     uint32_t count = 0;
-    while (count < GROUP_BATCH && number < work->records) key_of(number++, keys[count++]);
+    uint32_t partition = (uint32_t)(number / GROUP_BATCH % partitions);
+    while (count < GROUP_BATCH && number < work->records) {
+      records[count].partition = partition;
+      key_of(number++, keys[count++]);
+    }
     ok(edgelog_topic_append_batch(topic, records, count, EDGELOG_DURABILITY_WRITTEN, NULL, &error),
        "append");
   }
@@ -89,9 +98,10 @@ static answer read_all(const work *work) {
 }
 
 /* A new group, in which nothing comes again by itself while it is looked at. */
-static void open_group(int is_never_due) {
+static void open_group(int is_never_due, int is_ordered) {
   edgelog_group_options options = EDGELOG_GROUP_OPTIONS_INIT;
   options.create = EDGELOG_CREATE_NEW;
+  options.ordered = (uint32_t)is_ordered;
   if (is_never_due) options.ack_timeout_ms = EDGELOG_NEVER_MS;
   ok(edgelog_group_open(topic, "g", 1, &options, NULL, &group, &error), "open a group");
 }
@@ -137,7 +147,7 @@ static uint64_t bytes_written;
 static answer consume(const work *work) {
   uint64_t total = 0, bytes = 0;
   uint32_t count;
-  open_group(0);
+  open_group(0, is(work, "consume-ordered"));
   edgelog_consumer *consumer = join("a");
   uint64_t before = written();
   answer start = now();
@@ -182,7 +192,7 @@ static uint64_t heap_bytes(void) {
 }
 
 static answer memory(const work *work) {
-  open_group(1);
+  open_group(1, 0);
   uint64_t before = heap_bytes();
   uint64_t pending = make_pending(work, is(work, "memory-single"));
   /* In hundredths: they are not many. */
@@ -211,7 +221,7 @@ static void claim(edgelog_consumer *consumer) {
 /* One call, on average. */
 static answer ask(const work *work) {
   edgelog_pending_filter filter = EDGELOG_PENDING_FILTER_INIT;
-  open_group(1);
+  open_group(1, 0);
   make_pending(work, 0);
   edgelog_consumer *consumer = join("c");
   if (is(work, "owner")) {
@@ -240,11 +250,13 @@ int main(int count, char **words) {
   while (next_work(&work)) {
     answer took = {0, 0};
     bytes_written = 0;
-    if (is(&work, "fill")) remove_all(log_path);
-    open_log();
-    if (is(&work, "fill")) fill(&work);
+    uint32_t partitions = is(&work, "fill-8") ? PARTITIONS : 1;
+    int fills = strncmp(work.name, "fill", 4) == 0;
+    if (fills) remove_all(log_path);
+    open_log(fills ? partitions : 0);
+    if (fills) fill(&work, partitions);
     else if (is(&work, "read")) took = read_all(&work);
-    else if (is(&work, "consume")) took = consume(&work);
+    else if (strncmp(work.name, "consume", 7) == 0) took = consume(&work);
     else if (strncmp(work.name, "memory-", 7) == 0) took = memory(&work);
     else took = ask(&work);
     close_log();

@@ -5,7 +5,7 @@ use super::decide::{self, By, Outcome};
 use super::deliver::Take;
 use super::fetch::Fetch;
 use super::handle::{Group, Nack};
-use super::ordered;
+use super::ordered::{self, Share};
 use super::pending::Owner;
 use super::state::State;
 use crate::error::{Error, Kind, Result};
@@ -26,9 +26,8 @@ pub struct Member {
     name: Arc<str>,
     /// Its number, as it was last seen.
     number: Arc<AtomicU32>,
-    /// For each partition of an ordered group, the epoch under which this handle was granted it,
-    /// until it knows better; 0: it was not.
-    pub(super) epochs: Arc<Mutex<Vec<u64>>>,
+    /// In an ordered group: what this handle has of it.
+    pub(super) share: Arc<Mutex<Share>>,
 }
 
 impl Member {
@@ -157,7 +156,7 @@ impl Consumer {
                 group,
                 name: name.into(),
                 number: Arc::new(AtomicU32::new(u32::MAX)),
-                epochs: Arc::default(),
+                share: Arc::default(),
             },
             reader,
             places: vec![None; partitions],

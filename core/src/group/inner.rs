@@ -162,7 +162,9 @@ impl Inner {
     /// starts at the first record there is then.
     fn load(&self, held: &mut Held, locked: bool) -> Result<()> {
         self.refresh_description()?;
-        held.state = State::new(self.topic.partitions);
+        let mut state = State::new(self.topic.partitions);
+        state.leases.follow(&held.state.leases);
+        held.state = state;
         held.journal = None;
         let mut fold = Fold::new(&mut held.state);
         let opened = Journal::open(

@@ -30,6 +30,8 @@ pub(crate) struct Lease {
 pub(crate) struct Leases {
     /// The highest that was granted. Epochs only rise.
     pub last_epoch: u64,
+    /// It changes with every lease and session, so that whoever knows it knows them still.
+    revision: u64,
     partitions: u32,
     /// Empty until there is one.
     by_partition: Vec<Lease>,
@@ -39,6 +41,7 @@ impl Leases {
     pub(crate) fn new(partitions: u32) -> Leases {
         Leases {
             last_epoch: 0,
+            revision: 0,
             partitions,
             by_partition: Vec::new(),
         }
@@ -48,6 +51,20 @@ impl Leases {
         self.partitions
     }
 
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// What was known is not any more.
+    pub(crate) fn touch(&mut self) {
+        self.revision = self.revision.wrapping_add(1);
+    }
+
+    /// These are folded anew, behind those that were known.
+    pub(crate) fn follow(&mut self, known: &Leases) {
+        self.revision = known.revision.wrapping_add(1);
+    }
+
     pub(crate) fn get(&self, partition: u32) -> Lease {
         let lease = self.by_partition.get(partition as usize).copied();
         lease.unwrap_or_default()
@@ -55,6 +72,7 @@ impl Leases {
 
     /// A partition that the topic does not have is passed over.
     pub(crate) fn set(&mut self, partition: u32, lease: Lease) {
+        self.touch();
         if self.by_partition.is_empty() {
             let partitions = self.partitions as usize;
             self.by_partition.resize(partitions, Lease::default());
@@ -101,6 +119,7 @@ impl State {
         if ttl_ms == 0 || !self.consumers.is_live(consumer, at_ms) {
             self.drop_leases(consumer, at_ms)?;
         }
+        self.leases.touch();
         if let Some(member) = self.consumers.get_mut(consumer) {
             member.seen_ms = at_ms;
             member.until_ms = match ttl_ms {
@@ -156,6 +175,7 @@ impl State {
 
     /// No consumer is live, and no partition anybody's.
     pub(super) fn end_sessions(&mut self, at_ms: u64) -> Result<()> {
+        self.leases.touch();
         self.consumers.end_sessions();
         for partition in 0..self.leases.partitions() {
             self.yield_up(partition, at_ms, false)?;

@@ -276,6 +276,7 @@ pub(super) fn configure(topic: &Topic, group: &Inner, options: &GroupOptions) ->
     };
     description::write(context, &topic.shared, group.number, &body)?;
     group.set_options(resolved);
+    entered.state.leases.touch();
     group.rotate(&mut entered);
     drop(entered);
     topic.shared.waiters.notify();

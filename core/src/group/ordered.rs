@@ -34,6 +34,36 @@ pub struct Lease {
     pub halted: bool,
 }
 
+/// What a consumer's handle has of an ordered group.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    /// For each partition the epoch under which it was granted, until the handle knows better; 0:
+    /// it was not.
+    epochs: Vec<u64>,
+    /// Nothing is to be done about leases, and nothing is lost, while these leases are the group's,
+    /// until this moment.
+    known: Option<(u64, u64)>,
+}
+
+impl Share {
+    fn epoch(&self, partition: u32) -> u64 {
+        self.epochs.get(partition as usize).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, partition: u32, epoch: u64) {
+        if let Some(place) = self.epochs.get_mut(partition as usize) {
+            *place = epoch;
+        }
+    }
+
+    fn is_known(&self, state: &State, now: &Now) -> bool {
+        let is_now = |(revision, until_ms): (u64, u64)| {
+            revision == state.leases.revision() && now.ms < until_ms
+        };
+        now.tie.is_none() && self.known.is_some_and(is_now)
+    }
+}
+
 /// What a consumer's next read gives.
 pub(super) struct Plan {
     /// Again.
@@ -74,6 +104,19 @@ fn session(state: &State, me: Owner, now: &Now, ttl_ms: u64, is_asked: bool) -> 
     })
 }
 
+/// When leases are to be looked at again, for all that is known now. Of what is not under way yet
+/// nobody can settle nothing for too long before that.
+fn next_look_ms(state: &State, policy: &Policy, me: Owner, now_ms: u64) -> u64 {
+    let until_ms = state.consumers.get(me).map_or(0, |member| member.until_ms);
+    let renewal_ms = until_ms.saturating_sub(renewed_before_ms(policy.lease_ttl_ms));
+    let stall_ms = policy
+        .processing_timeout_ms
+        .map(|ms| now_ms.saturating_add(ms));
+    let next_ms = quota::next_tend(state, policy, me, now_ms);
+    let others = stall_ms.into_iter().chain(next_ms);
+    others.fold(renewal_ms, u64::min)
+}
+
 /// That records of these partitions were settled, if that was not said for a good part of the time
 /// after which it would be missed.
 pub(super) fn progress(
@@ -101,28 +144,30 @@ pub(super) fn progress(
 impl Member {
     /// Whether this handle holds a partition.
     fn holds(&self, state: &State, now: &Now, partition: u32) -> bool {
-        let epochs = self.epochs.lock();
-        let epoch = epochs.get(partition as usize).copied().unwrap_or(0);
-        epoch != 0 && now.tie.is_none() && self.is_valid(state, now.ms, partition, epoch)
+        let share = self.share.lock();
+        let epoch = share.epoch(partition);
+        epoch != 0 && (share.is_known(state, now) || self.is_valid(state, now, partition, epoch))
     }
 
-    fn is_valid(&self, state: &State, now_ms: u64, partition: u32, epoch: u64) -> bool {
-        let holder = state.holder(partition, now_ms);
-        holder.is_some()
+    fn is_valid(&self, state: &State, now: &Now, partition: u32, epoch: u64) -> bool {
+        let holder = state.holder(partition, now.ms);
+        now.tie.is_none()
+            && holder.is_some()
             && holder == self.number(state)
             && state.leases.get(partition).epoch == epoch
     }
 
     /// A partition that this handle was granted and does not hold any more.
     fn lost(&self, state: &State, now: &Now) -> Option<u32> {
-        let epochs = self.epochs.lock();
+        let share = self.share.lock();
+        if share.is_known(state, now) {
+            return None;
+        }
         let mut granted = (0_u32..)
-            .zip(epochs.iter())
+            .zip(&share.epochs)
             .filter(|(_, epoch)| **epoch != 0);
-        let lost = granted.find(|(partition, epoch)| {
-            now.tie.is_some() || !self.is_valid(state, now.ms, *partition, **epoch)
-        });
-        lost.map(|(partition, _)| partition)
+        let lost = granted.find(|(number, epoch)| !self.is_valid(state, now, *number, **epoch));
+        lost.map(|(number, _)| number)
     }
 
     /// Fails, once, when the handle has lost a partition: what it knows of its records is old.
@@ -130,9 +175,9 @@ impl Member {
         let Some(partition) = self.lost(state, now) else {
             return Ok(());
         };
-        let mut epochs = self.epochs.lock();
-        for (number, epoch) in (0_u32..).zip(epochs.iter_mut()) {
-            if now.tie.is_some() || !self.is_valid(state, now.ms, number, *epoch) {
+        let mut share = self.share.lock();
+        for (number, epoch) in (0_u32..).zip(&mut share.epochs) {
+            if !self.is_valid(state, now, number, *epoch) {
                 *epoch = 0;
             }
         }
@@ -166,30 +211,35 @@ impl Member {
         ttl_ms: Option<u64>,
     ) -> Result<()> {
         let now = inner.now(&held.state);
+        if ttl_ms.is_none() && self.share.lock().is_known(&held.state, &now) {
+            return Ok(());
+        }
         let ttl = ttl_ms.unwrap_or(policy.lease_ttl_ms);
         let renewal = session(&held.state, me, &now, ttl, ttl_ms.is_some());
         inner.commit(held, &now, renewal.as_slice())?;
         let changes = quota::tend(&held.state, policy, me, now.ms);
+        let mut share = self.share.lock();
+        share.known = None;
         // What is given up here is not missed later.
-        let mut epochs = self.epochs.lock();
         for change in &changes {
             if let Change::Yield { partition, .. } = change {
-                if let Some(epoch) = epochs.get_mut(*partition as usize) {
-                    *epoch = 0;
-                }
+                share.set(*partition, 0);
             }
         }
         inner.commit(held, &now, &changes)?;
-        epochs.resize(held.state.cursors.len(), 0);
+        share.epochs.resize(held.state.cursors.len(), 0);
         for change in &changes {
             if let Change::Grant {
                 partition, epoch, ..
             } = change
             {
-                if let Some(place) = epochs.get_mut(*partition as usize) {
-                    *place = *epoch;
-                }
+                share.set(*partition, *epoch);
             }
+        }
+        let state = &held.state;
+        if !Quota::of(state, now.ms).must_give(me) {
+            let until_ms = next_look_ms(state, policy, me, now.ms);
+            share.known = Some((state.leases.revision(), until_ms));
         }
         Ok(())
     }
@@ -202,7 +252,10 @@ impl Member {
         policy: &Policy,
     ) -> Result<()> {
         let now = inner.now(&held.state);
-        let Some(me) = self.number(&held.state).filter(|_| policy.ordered) else {
+        if !policy.ordered || self.share.lock().is_known(&held.state, &now) {
+            return Ok(());
+        }
+        let Some(me) = self.number(&held.state) else {
             return Ok(());
         };
         let quota = Quota::of(&held.state, now.ms);
@@ -216,8 +269,10 @@ impl Member {
 
     /// The partitions that this handle holds and gets records of.
     fn own(&self, state: &State, now: &Now, me: Owner) -> Vec<u32> {
-        let quota = Quota::of(state, now.ms);
-        let draining = quota::draining(state, &quota, me);
+        let draining = match self.share.lock().is_known(state, now) {
+            true => None,
+            false => quota::draining(state, &Quota::of(state, now.ms), me),
+        };
         let own = (0..state.leases.partitions())
             .filter(|partition| draining != Some(*partition) && self.holds(state, now, *partition));
         own.collect()
@@ -310,14 +365,13 @@ impl Member {
             return Ok(());
         };
         let at_ms = now.ms;
-        let mut epochs = self.epochs.lock();
+        let mut share = self.share.lock();
         let change = match partition {
             Some(partition) => {
-                let place = epochs.get_mut(partition as usize);
-                let Some(epoch) = place.filter(|epoch| **epoch != 0) else {
+                if share.epoch(partition) == 0 {
                     return Err(fenced(partition));
-                };
-                *epoch = 0;
+                }
+                share.set(partition, 0);
                 Change::Yield {
                     partition,
                     at_ms,
@@ -326,10 +380,10 @@ impl Member {
             }
             None => {
                 let is_anothers = (0..held.state.leases.partitions()).any(|partition| {
-                    let is_own = epochs.get(partition as usize).is_some_and(|e| *e != 0);
+                    let is_own = share.epoch(partition) != 0;
                     !is_own && held.state.holder(partition, now.ms) == Some(consumer)
                 });
-                epochs.fill(0);
+                share.epochs.fill(0);
                 if is_anothers || !held.state.consumers.is_live(consumer, now.ms) {
                     // Another handle goes on under the same name, or there is nothing to end.
                     return Ok(());
@@ -341,7 +395,7 @@ impl Member {
                 }
             }
         };
-        drop(epochs);
+        drop(share);
         inner.commit(&mut held, &now, &[change])
     }
 
@@ -378,17 +432,15 @@ impl Consumer {
         let Some(me) = self.member.number(state) else {
             return Ok(Outlook::Tend);
         };
-        let ttl_ms = policy.lease_ttl_ms;
-        if session(state, me, &now, ttl_ms, false).is_some()
-            || !quota::tend(state, policy, me, now.ms).is_empty()
-        {
+        let is_known = self.member.share.lock().is_known(state, &now);
+        let is_tended = || {
+            session(state, me, &now, policy.lease_ttl_ms, false).is_none()
+                && quota::tend(state, policy, me, now.ms).is_empty()
+        };
+        if !is_known && !is_tended() {
             return Ok(Outlook::Tend);
         }
-        let until_ms = state.consumers.get(me).map_or(0, |member| member.until_ms);
-        let mut next_ms = until_ms.saturating_sub(renewed_before_ms(ttl_ms));
-        if let Some(ms) = quota::next_tend(state, policy, me, now.ms) {
-            next_ms = next_ms.min(ms);
-        }
+        let mut next_ms = next_look_ms(state, policy, me, now.ms);
         let options = topic.shared.options();
         for number in self.member.own(state, &now, me) {
             let next = sequence::next(state, policy, number, me, now.ms, 1);

@@ -96,6 +96,7 @@ impl State {
             }
             Change::Leave { consumer } => {
                 self.drop_leases(*consumer, self.clock.last_ms)?;
+                self.leases.touch();
                 self.consumers.set(*consumer, None);
                 self.release_all(*consumer)
             }
