@@ -102,7 +102,7 @@ class View:
 
 
 def missing_between(view: View, place: Place) -> set[int]:
-    """What a reader that stops at missing offsets may tell: all up to the last record."""
+    """The offsets without a record, up to the last record."""
     offsets = {record["offset"] for record in view.records[place]}
     start = view.ends[place][0]
     return set(range(start, max(offsets, default=start))) - offsets
@@ -149,11 +149,11 @@ def partition_differences(place: Place, reader: View, engine: View) -> Iterator[
     for what, mine, other in (
         ("start and next", reader.ends[place], engine.ends[place]),
         ("lost", spans(sorted(reader.lost[place])), spans(sorted(engine.lost[place]))),
-        # What a compaction left out is no gap, so a reader that stops may tell less; never more.
+        # What a compaction left out is no gap; what is lost behind the last record is not met.
         (
             "missing",
-            spans([]),
-            spans(sorted(engine.missing[place] - missing_between(reader, place))),
+            spans(sorted(reader.lost[place] & missing_between(reader, place))),
+            spans(sorted(engine.missing[place])),
         ),
         ("records", offsets(reader, place), offsets(engine, place)),
         ("damaged bytes", bytes_damaged(reader, place), bytes_damaged(engine, place)),

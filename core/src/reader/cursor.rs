@@ -59,15 +59,12 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Goes over missing offsets; they count when damage took them.
-    pub(super) fn add(&mut self, cursor: &mut Cursor, offset: u64) {
-        if cursor.damaged {
-            let lost = offset.saturating_sub(cursor.offset);
-            self.count = self.count.saturating_add(1);
-            self.records = self.records.saturating_add(lost);
-        }
-        cursor.damaged = false;
-        cursor.offset = offset;
+    /// Goes over offsets that damage took.
+    pub(super) fn add(&mut self, cursor: &mut Cursor) {
+        let lost = cursor.lost_to.saturating_sub(cursor.offset);
+        self.count = self.count.saturating_add(1);
+        self.records = self.records.saturating_add(lost);
+        cursor.offset = cursor.lost_to;
     }
 }
 
@@ -86,8 +83,11 @@ pub(super) struct Cursor {
     /// Where in it the next frame starts.
     pub position: u64,
     pub rest: Option<Rest>,
-    /// Damage was met since the last record.
+    /// Damage was met since the last frame of records, so what it took ends with the next one, or
+    /// with the segment.
     pub damaged: bool,
+    /// All before this offset that has no record is lost, and not told yet if `offset` is lower.
+    pub lost_to: u64,
     /// The first record that the last read gave: where it is.
     pub given: Option<Rest>,
     /// Nothing of the partition is given.
@@ -105,6 +105,7 @@ impl Cursor {
             position: 0,
             rest: None,
             damaged: false,
+            lost_to: 0,
             given: None,
             left_out: false,
         }
@@ -115,6 +116,11 @@ impl Cursor {
             offset,
             ..Cursor::new(partition)
         }
+    }
+
+    /// Whether there was damage, which is over here.
+    pub(super) fn take_damage(&mut self) -> bool {
+        std::mem::take(&mut self.damaged)
     }
 
     /// Decides about a record whose offset is not the cursor's, or that may come too early.

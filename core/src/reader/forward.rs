@@ -7,7 +7,9 @@ use crate::frame::{self, Frame, Parsed, Records};
 use crate::options::{OnGap, Start};
 use crate::partition::View;
 use crate::record::RecordView;
+use crate::segment::header::Header;
 use crate::segment::scan::{self, Step};
+use crate::segment::window;
 use crate::sys::OpenHow;
 
 /// What stands next.
@@ -119,18 +121,21 @@ impl Reader {
                 match cursor.pass(&record) {
                     Pass::Over => continue,
                     Pass::On => {}
-                    // Without damage the offsets between were left out by a compaction.
-                    Pass::Gap if cursor.damaged && self.options.on_gap == OnGap::Stop => {
-                        if given != 0 || !may_stop {
+                    // What is missing without damage was left out by a compaction.
+                    Pass::Gap if cursor.lost_to > cursor.offset => {
+                        let stops = self.options.on_gap == OnGap::Stop;
+                        if stops && (given != 0 || !may_stop) {
                             // What was given already comes first.
                             break Some(here);
                         }
-                        cursor.rest = Some(rest.at(here));
-                        let missing = (cursor.offset, record.offset);
-                        self.gaps.add(cursor, record.offset);
-                        return Err(gap(cursor.partition, missing));
+                        let missing = (cursor.offset, cursor.lost_to);
+                        self.gaps.add(cursor);
+                        if stops {
+                            cursor.rest = Some(rest.at(here));
+                            return Err(gap(cursor.partition, missing));
+                        }
                     }
-                    Pass::Gap => self.gaps.add(cursor, record.offset),
+                    Pass::Gap => {}
                 }
             }
             cursor.offset = record.offset.saturating_add(1);
@@ -197,6 +202,12 @@ impl Reader {
                     _ => return Ok(Next::Unread),
                 }
             }
+            let is_first = position == self.partition(view.name.partition)?.first_position();
+            if is_first && !self.has_header(&view)? {
+                if let Some(cursor) = self.cursors.get_mut(self.current) {
+                    cursor.damaged = true;
+                }
+            }
             if !self.load(&view)? {
                 if self.pass_missing(&view)? {
                     continue;
@@ -224,6 +235,21 @@ impl Reader {
                 Err(e) => return Err(self.fail(&view.name, e)),
             }
         }
+    }
+
+    /// Whether a segment has its header. One that is gone is found out later.
+    fn has_header(&mut self, view: &View) -> Result<bool> {
+        if !self.load(view)? {
+            return Ok(true);
+        }
+        let start = self.partition(view.name.partition)?.first_position();
+        let path = self.partition(view.name.partition)?.path(&view.name);
+        let Ok(file) = self.log.context().files.get(&path, OpenHow::Read) else {
+            return Ok(true);
+        };
+        let mut bytes = vec![0; usize::try_from(start).unwrap_or(0)];
+        window::read_full(&*file, &mut bytes, 0).map_err(|e| self.fail(&view.name, e))?;
+        Ok(Header::decode(&bytes).is_ok_and(|header| header.name == view.name))
     }
 
     /// Shows a segment in the window; false when its file is gone.
@@ -323,16 +349,24 @@ impl Reader {
         }
         // What lies between is lost, unless retention took it since the bounds were looked at.
         let (earliest, _) = partition.bounds();
-        let is_lost = again.is_some() && view.name.base > from && view.name.base > earliest;
+        let is_lost = view.name.base > from && view.name.base > earliest;
         let Some(cursor) = self.cursors.get_mut(self.current) else {
             return Ok(false);
         };
         cursor.view = Some(view);
         cursor.position = position;
-        cursor.damaged |= is_lost;
+        if cursor.take_damage() {
+            cursor.lost_to = from;
+        }
+        if is_lost {
+            cursor.lost_to = view.name.base;
+        }
         // Behind records that a compaction left out it has come further; what damage took is told
         // with the next record.
-        cursor.offset = if cursor.damaged { offset } else { from };
+        cursor.offset = match cursor.lost_to > offset {
+            true => offset,
+            false => from,
+        };
         // A sealed one without a frame is passed over; an active one without any is the end.
         Ok(view.sealed || position < view.end)
     }
@@ -342,10 +376,14 @@ impl Reader {
 fn open(cursor: &mut Cursor, frame: &Frame<'_>, view: &View) -> bool {
     let end = cursor.position.saturating_add(frame.size() as u64);
     cursor.position = end;
-    let Some(records) = Records::of(frame, &view.place) else {
+    let records = Records::of(frame, &view.place);
+    let Some(records) = records.filter(|records| records.rest_bytes() != 0) else {
         cursor.damaged |= matches!(frame.kind, frame::Kind::Records { .. });
         return false;
     };
+    if cursor.take_damage() {
+        cursor.lost_to = records.next_offset;
+    }
     cursor.rest = Some(Rest {
         position: end.saturating_sub(records.rest_bytes() as u64),
         end,
