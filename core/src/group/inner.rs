@@ -35,6 +35,8 @@ pub(crate) struct Held {
     body: Vec<u8>,
     /// A journal that could not be begun anew is not tried again below this size.
     retry_bytes: u64,
+    /// Sessions were ended here, and the journal does not tell it yet.
+    void_due: bool,
 }
 
 /// A group.
@@ -75,6 +77,7 @@ impl Inner {
                 barred: false,
                 body: Vec::new(),
                 retry_bytes: 0,
+                void_due: false,
             }),
             context,
             topic,
@@ -121,6 +124,11 @@ impl Inner {
         if entered.journal.is_none() {
             // Alone, nothing was learnt on the way in.
             self.load(&mut entered, true)?;
+        }
+        if entered.void_due {
+            let now = self.now(&entered.state);
+            self.commit(&mut entered, &now, &[Change::Void { at_ms: now.ms }])?;
+            entered.void_due = false;
         }
         Ok(entered)
     }
@@ -185,10 +193,11 @@ impl Inner {
             None if locked => Some(self.begin(&held.state, 0)?),
             other => other,
         };
-        if locked && !self.context.others_write() && held.state.consumers.any_session() {
+        held.void_due = !self.context.others_write() && held.state.consumers.any_session();
+        if held.void_due {
             // Whoever had a session is gone with the process that held the log.
             let now = self.now(&held.state);
-            self.commit(held, &now, &[Change::Void { at_ms: now.ms }])?;
+            held.state.end_sessions(now.ms)?;
         }
         Ok(())
     }

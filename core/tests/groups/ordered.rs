@@ -374,7 +374,9 @@ fn after_a_boot_and_after_the_owners_restart_no_lease_is_left() {
     let topic = log.topic("t", Create::Never, &none).unwrap();
     let opened = topic.group("g", Create::Never, Start::Earliest, &ordered());
     let group = opened.unwrap().0;
+    assert_eq!(holders(&group), [None, None], "also at the first look");
     let mut c = group.consumer("c").unwrap();
+    assert_eq!(holders(&group), [None, None]);
     assert_eq!(take_all(&mut c), [(0, 0, 3), (1, 0, 3)]);
     assert!(c.member().epoch(0).unwrap() > epoch);
 }
