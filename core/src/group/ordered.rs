@@ -8,7 +8,7 @@ use super::decide::Policy;
 use super::deliver::Take;
 use super::handle::Group;
 use super::inner::{Entered, Inner};
-use super::pending::{Owner, Run};
+use super::pending::{Held, Owner, Run};
 use super::quota::{self, Quota};
 use super::sequence::{self, Next};
 use super::state::State;
@@ -524,8 +524,11 @@ fn leases(state: &State, policy: &Policy, now: &Now, of: Option<Owner>) -> Vec<L
         let member = holder.and_then(|holder| state.consumers.get(holder));
         let draining = holder.and_then(|holder| quota::draining(state, &quota, holder));
         let first = state.pending.range(partition, 0, u64::MAX).next();
-        let is_over = |run: &Run| policy.due_ms(run).is_none_or(|due_ms| due_ms <= now.ms);
-        let halted = first.filter(|run| policy.halts(run.deliveries) && is_over(run));
+        let is_under_way = |run: &Run| {
+            let is_late = policy.due_ms(run).is_some_and(|due_ms| due_ms <= now.ms);
+            matches!(run.held, Held::By(_)) && !is_late
+        };
+        let halted = first.filter(|run| policy.halts(run.deliveries) && !is_under_way(run));
         all.push(Lease {
             partition,
             consumer: member.map(|member| member.name.clone()),

@@ -256,6 +256,34 @@ fn a_group_that_halts_stands_still_until_somebody_acknowledges() {
 }
 
 #[test]
+fn what_is_tried_for_the_last_time_halts_nothing_yet() {
+    let desk = Desk::new(1);
+    desk.add(1);
+    for ack_timeout_ms in [limits::NEVER_MS, 20_000] {
+        let options = GroupOptions {
+            ack_timeout_ms,
+            max_deliveries: 1,
+            when_exhausted: WhenExhausted::Halt,
+            ..ordered()
+        };
+        let name = format!("within {ack_timeout_ms} ms");
+        let opened = desk
+            .topic
+            .group(&name, Create::New, Start::Earliest, &options);
+        let group = opened.unwrap().0;
+        let mut a = group.consumer("a").unwrap();
+        assert_eq!(take_all(&mut a), [(0, 0, 1)]);
+        assert!(!group.leases(None).unwrap()[0].halted);
+        let wait = Nack {
+            delay_ms: Some(500),
+            ..Nack::default()
+        };
+        a.member().nack(&[at(0, 0)], &wait).unwrap();
+        assert!(group.leases(None).unwrap()[0].halted, "from then on");
+    }
+}
+
+#[test]
 fn a_holder_that_settles_nothing_loses_its_partition() {
     let desk = Desk::new(1);
     desk.add(3);
