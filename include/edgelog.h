@@ -1946,11 +1946,12 @@ edgelog_status edgelog_consumers_close(edgelog_consumers *consumers, edgelog_err
  *
  * Fencing. A handle that has lost a partition is told EDGELOG_FENCED, with the partition in the
  * error: by each call that acknowledges, refuses or extends records of it, and then nothing of
- * that call is done, also of other partitions; and once by its next read or acquire. What it had
- * of the partition is another's now; read on. A name that is opened again fences the handle that
- * had it before. The epoch of a lease is higher than that of every earlier lease of the group, and
- * is on the medium before the lease is granted: a token by which others can refuse what comes late
- * from a consumer that was fenced meanwhile.
+ * that call is done, also of other partitions; and once by its next read, acquire or release,
+ * unless it was a read or acquire of its own that took the partition away, because nothing was
+ * settled. What it had of the partition comes again to whoever has it now; read on. A name that is
+ * opened again fences the handle that had it before. The epoch of a lease is higher than that of
+ * every earlier lease of the group, and is on the medium before the lease is granted: a token by
+ * which others can refuse what comes late from a consumer that was fenced meanwhile.
  */
 
 /** edgelog_lease.flags: a consumer has the partition, else it is nobody's. */

@@ -39,6 +39,7 @@ static void append_and_read(const std::string &path) {
   edgelog_pending_record pending = EDGELOG_PENDING_RECORD_INIT;
   edgelog_consumer_stats consumer_stats = EDGELOG_CONSUMER_STATS_INIT;
   edgelog_group_stats group_stats = EDGELOG_GROUP_STATS_INIT;
+  edgelog_lease lease = EDGELOG_LEASE_INIT;
   edgelog_group *group = nullptr;
   edgelog_consumer *consumer = nullptr;
   const std::string value = "from C++";
@@ -75,6 +76,7 @@ static void append_and_read(const std::string &path) {
   CHECK(group_stats.acknowledged == 1 && filter.flags == 0);
   CHECK(pending.struct_size == sizeof pending);
   CHECK(consumer_stats.struct_size == sizeof consumer_stats);
+  CHECK(lease.struct_size == sizeof lease);
   CHECK(edgelog_consumer_close(consumer, &error) == EDGELOG_OK);
   CHECK(edgelog_group_close(group, &error) == EDGELOG_OK);
   CHECK(edgelog_topic_close(topic, &error) == EDGELOG_OK);

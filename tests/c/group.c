@@ -164,12 +164,16 @@ static void options_go_in_and_come_out(void) {
   CHECK(found.struct_size == sizeof found && found.durability == EDGELOG_DURABILITY_WRITTEN);
   CHECK(found.ack_timeout_ms == 30000 && found.backoff_ms == 0 && found.backoff_max_ms == 60000);
   CHECK(found.max_deliveries == 0 && found.consumer_ttl_ms == 0 && found.dead_letter.size == 0);
+  CHECK(found.ordered == 0 && found.when_exhausted == EDGELOG_EXHAUSTED_GIVE_UP);
+  CHECK(found.lease_ttl_ms == 10000 && found.processing_timeout_ms == 60000);
   options.durability = EDGELOG_DURABILITY_SYNCED;
   options.ack_timeout_ms = EDGELOG_NEVER_MS;
   options.backoff_ms = 100;
   options.backoff_max_ms = 1000;
   options.max_deliveries = 5;
   options.consumer_ttl_ms = 60000;
+  options.lease_ttl_ms = 500;
+  options.processing_timeout_ms = EDGELOG_NEVER_MS;
   options.dead_letter = text("dead");
   OK(edgelog_group_configure(group, &options, &failure));
   for (int i = 0; i < 2; i++) {
@@ -180,6 +184,7 @@ static void options_go_in_and_come_out(void) {
     CHECK(found.backoff_max_ms == 1000 && found.max_deliveries == 5);
     CHECK(found.consumer_ttl_ms == 60000 && same(found.dead_letter, "dead"));
     CHECK(strlen((const char *)found.dead_letter.data.p) == 4);
+    CHECK(found.lease_ttl_ms == 500 && found.processing_timeout_ms == EDGELOG_NEVER_MS);
     if (i == 1) OK(edgelog_group_close(one, &failure));
   }
   /* The name stays where it is as long as the handle, also after it was changed. */
@@ -198,7 +203,7 @@ static void options_that_mean_nothing_are_invalid(void) {
   char long_name[256];
   memset(long_name, 'n', sizeof long_name);
   begin(1, 0, NULL);
-  for (int i = 0; i < 12; i++) {
+  for (int i = 0; i < 17; i++) {
     edgelog_group_options options = EDGELOG_GROUP_OPTIONS_INIT;
     edgelog_group *none = NULL;
     if (i == 0) options.durability = EDGELOG_DURABILITY_BUFFERED;
@@ -213,6 +218,11 @@ static void options_that_mean_nothing_are_invalid(void) {
     if (i == 9) options.dead_letter = edgelog_bytes_of(NULL, 1);
     if (i == 10) options.dead_letter.reserved = 1;
     if (i == 11) options.backoff_ms = 2, options.backoff_max_ms = 1;
+    if (i == 12) options.ordered = 2;
+    if (i == 13) options.when_exhausted = 2;
+    if (i == 14) options.when_exhausted = EDGELOG_EXHAUSTED_HALT; /* and ordered is 0 */
+    if (i == 15) options.lease_ttl_ms = EDGELOG_NEVER_MS;
+    if (i == 16) options.processing_timeout_ms = EDGELOG_NEVER_MS - 1;
     STATUS(edgelog_group_open(topic, "u", 1, &options, NULL, &none, NULL), EDGELOG_INVALID);
     STATUS(edgelog_group_configure(group, &options, NULL), EDGELOG_INVALID);
     CHECK(none == NULL);
@@ -625,6 +635,38 @@ static void in_a_log_that_is_only_read_it_can_be_looked_at(void) {
   finish();
 }
 
+/* The example of the header, word for word; the runner compares them. */
+static edgelog_consumer *consumer;
+static int done;
+
+static int is_done(const edgelog_record *record) {
+  if (record->deliveries == 1 && record->offset == 1) return 0;
+  if (++done == 3) OK(edgelog_consumer_cancel(consumer, &failure));
+  return 1;
+}
+
+static void the_example_of_the_header(void) {
+  edgelog_error error = EDGELOG_ERROR_INIT;
+  edgelog_record record;
+  uint32_t count;
+  begin(1, 3, NULL);
+  OK(edgelog_group_close(group, &failure));
+  edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, NULL, NULL, &group, &error);
+  edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
+  while (edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1,
+                               EDGELOG_WAIT_FOREVER, &count, NULL, &error) == EDGELOG_OK) {
+    edgelog_position position = {record.partition, 0, record.offset};
+    if (is_done(&record))
+      edgelog_consumer_ack(consumer, &position, 1, NULL, &error);
+    else
+      edgelog_consumer_nack(consumer, &position, 1, NULL, NULL, &error);
+  }
+  STATUS(error.status, EDGELOG_CANCELLED);
+  CHECK(stats_of(group).acknowledged == 3 && stats_of(group).redelivered == 1);
+  OK(edgelog_consumer_close(consumer, &failure));
+  finish();
+}
+
 int main(void) {
   RUN(it_is_made_once_and_found_again);
   RUN(two_handles_are_one_group);
@@ -647,5 +689,6 @@ int main(void) {
   RUN(it_may_outlive_its_topic_and_its_log);
   RUN(what_it_knows_is_there_after_the_log_is_opened_again);
   RUN(in_a_log_that_is_only_read_it_can_be_looked_at);
+  RUN(the_example_of_the_header);
   return tests_result();
 }

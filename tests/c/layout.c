@@ -331,6 +331,8 @@ VALUE(EDGELOG_GROUPS_MAX, 1024);
 VALUE(EDGELOG_CONSUMERS_MAX, 4096);
 VALUE(EDGELOG_POSITIONS_MAX, 65536);
 VALUE(EDGELOG_NEVER_MS, 0xffffffffu);
+VALUE(EDGELOG_EXHAUSTED_GIVE_UP, 0);
+VALUE(EDGELOG_EXHAUSTED_HALT, 1);
 VALUE(EDGELOG_OUTCOME_DONE, 0);
 VALUE(EDGELOG_OUTCOME_ALREADY, 1);
 VALUE(EDGELOG_OUTCOME_UNKNOWN, 2);
@@ -350,6 +352,9 @@ VALUE(EDGELOG_PENDING_HAS_PARTITION, 2);
 VALUE(EDGELOG_PENDING_HAS_LAST_OFFSET, 4);
 VALUE(EDGELOG_PENDING_HAS_DUE, 8);
 VALUE(EDGELOG_CONSUMER_HAS_DELIVERED, 1);
+VALUE(EDGELOG_LEASE_HAS_CONSUMER, 1);
+VALUE(EDGELOG_LEASE_IS_DRAINING, 2);
+VALUE(EDGELOG_LEASE_IS_HALTED, 4);
 VALUE(EDGELOG_DAMAGE_TORN_TAIL, 1);
 VALUE(EDGELOG_DAMAGE_FRAME, 2);
 VALUE(EDGELOG_DAMAGE_FOOTER, 3);
@@ -414,6 +419,8 @@ static void init_macros_of_outputs_have_the_size_and_zeros(void) {
   CHECK(pending.struct_size == 72 && pending.consumer.size == 0);
   CHECK(consumer.struct_size == 72 && consumer.redeliveries == 0);
   CHECK(group.struct_size == 96 && group.bytes == 0);
+  edgelog_lease lease = EDGELOG_LEASE_INIT;
+  CHECK(lease.struct_size == 48 && lease.consumer.size == 0);
 }
 
 static void bytes_keep_their_pointer_in_the_low_half(void) {

@@ -13,6 +13,7 @@ static edgelog_group *group;
 static edgelog_consumer *consumer;
 static edgelog_pending *pending;
 static edgelog_consumers *consumers;
+static edgelog_leases *leases;
 
 static void begin(void) {
   the_log = open_log("log");
@@ -26,9 +27,11 @@ static void begin(void) {
   OK(edgelog_consumer_open(group, "c", 1, &consumer, &failure));
   OK(edgelog_group_pending(group, NULL, 1, &pending, &failure));
   OK(edgelog_group_consumers(group, &consumers, &failure));
+  OK(edgelog_group_leases(group, NULL, 0, &leases, &failure));
 }
 
 static void finish(void) {
+  OK(edgelog_leases_close(leases, &failure));
   OK(edgelog_consumers_close(consumers, &failure));
   OK(edgelog_pending_close(pending, &failure));
   OK(edgelog_consumer_close(consumer, &failure));
@@ -60,11 +63,13 @@ static edgelog_group *no_group;
 static edgelog_consumer *no_consumer;
 static edgelog_pending *no_pending;
 static edgelog_consumers *no_consumers;
+static edgelog_leases *no_leases;
 static edgelog_group_options group_options = EDGELOG_GROUP_OPTIONS_INIT;
 static edgelog_group_stats group_stats = EDGELOG_GROUP_STATS_INIT;
 static edgelog_delivery delivery = EDGELOG_DELIVERY_INIT;
 static edgelog_pending_record pending_record = EDGELOG_PENDING_RECORD_INIT;
 static edgelog_consumer_stats consumer_stats = EDGELOG_CONSUMER_STATS_INIT;
+static edgelog_lease lease = EDGELOG_LEASE_INIT;
 static uint32_t outcome = 77;
 static uint32_t count = 77;
 static uint64_t number = 77, second = 77;
@@ -150,9 +155,12 @@ static void all_on_group(edgelog_group *g, edgelog_status wanted) {
   STATUS(edgelog_group_remove_consumer(g, "c", 1, 0, &number, NULL), wanted);
   STATUS(edgelog_group_pending(g, NULL, 1, &no_pending, NULL), wanted);
   STATUS(edgelog_group_consumers(g, &no_consumers, NULL), wanted);
+  STATUS(edgelog_group_leases(g, NULL, 0, &no_leases, NULL), wanted);
+  STATUS(edgelog_group_leases(g, "c", 1, &no_leases, NULL), wanted);
   STATUS(edgelog_consumer_open(g, "d", 1, &no_consumer, NULL), wanted);
   CHECK(group_options.ack_timeout_ms == 0 && group_stats.bytes == 0 && number == 77);
   CHECK(outcome == 77 && no_pending == NULL && no_consumers == NULL && no_consumer == NULL);
+  CHECK(no_leases == NULL);
 }
 
 static void all_on_consumer_that_read(edgelog_consumer *c, edgelog_status wanted) {
@@ -172,19 +180,25 @@ static void all_on_consumer(edgelog_consumer *c, edgelog_status wanted) {
   STATUS(edgelog_consumer_ack_up_to(c, 0, 0, &number, NULL), wanted);
   STATUS(edgelog_consumer_nack(c, &position, 1, NULL, &outcome, NULL), wanted);
   STATUS(edgelog_consumer_extend(c, &position, 1, &outcome, NULL), wanted);
+  STATUS(edgelog_consumer_acquire(c, 0, &no_leases, NULL), wanted);
+  STATUS(edgelog_consumer_release(c, EDGELOG_PARTITION_ALL, NULL), wanted);
+  STATUS(edgelog_consumer_epoch(c, 0, &number, NULL), wanted);
   STATUS(edgelog_consumer_wake(c, NULL), wanted);
   STATUS(edgelog_consumer_cancel(c, NULL), wanted);
-  CHECK(outcome == 77 && number == 77);
+  CHECK(outcome == 77 && number == 77 && no_leases == NULL);
 }
 
-static void all_on_lists_of_a_group(edgelog_pending *p, edgelog_consumers *c,
+static void all_on_lists_of_a_group(edgelog_pending *p, edgelog_consumers *c, edgelog_leases *l,
                                     edgelog_status wanted) {
   count = 77;
   STATUS(edgelog_pending_count(p, &count, NULL), wanted);
   STATUS(edgelog_pending_get(p, 0, &pending_record, NULL), wanted);
   STATUS(edgelog_consumers_count(c, &count, NULL), wanted);
   STATUS(edgelog_consumers_get(c, 0, &consumer_stats, NULL), wanted);
+  STATUS(edgelog_leases_count(l, &count, NULL), wanted);
+  STATUS(edgelog_leases_get(l, 0, &lease, NULL), wanted);
   CHECK(count == 77 && pending_record.deliveries == 0 && consumer_stats.name.size == 0);
+  CHECK(lease.epoch == 0 && lease.consumer.size == 0);
 }
 
 static void all_on_lists(edgelog_report *r, edgelog_names *n, edgelog_status wanted) {
@@ -204,7 +218,7 @@ static void null_handles_are_invalid(void) {
   all_on_lists(NULL, NULL, EDGELOG_INVALID);
   all_on_group(NULL, EDGELOG_INVALID);
   all_on_consumer(NULL, EDGELOG_INVALID);
-  all_on_lists_of_a_group(NULL, NULL, EDGELOG_INVALID);
+  all_on_lists_of_a_group(NULL, NULL, NULL, EDGELOG_INVALID);
 }
 
 static void closed_handles_answer_closed(void) {
@@ -217,7 +231,8 @@ static void closed_handles_answer_closed(void) {
   all_on_lists(report, names, EDGELOG_CLOSED);
   all_on_group(group, EDGELOG_CLOSED);
   all_on_consumer(consumer, EDGELOG_CLOSED);
-  all_on_lists_of_a_group(pending, consumers, EDGELOG_CLOSED);
+  all_on_lists_of_a_group(pending, consumers, leases, EDGELOG_CLOSED);
+  STATUS(edgelog_leases_close(leases, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_consumers_close(consumers, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_pending_close(pending, NULL), EDGELOG_CLOSED);
   STATUS(edgelog_consumer_close(consumer, NULL), EDGELOG_CLOSED);
@@ -233,8 +248,8 @@ static void closed_handles_answer_closed(void) {
 static void handles_of_another_kind_are_misuse(void) {
   begin();
   void *const all[] = {the_log, topic,    reader,  report,  names,
-                       compaction, group, consumer, pending, consumers};
-  for (int i = 0; i < 10; i++) {
+                       compaction, group, consumer, pending, consumers, leases};
+  for (int i = 0; i < 11; i++) {
     if (i != 6) {
       all_on_group((edgelog_group *)all[i], EDGELOG_MISUSE);
       STATUS(edgelog_group_close((edgelog_group *)all[i], NULL), EDGELOG_MISUSE);
@@ -245,10 +260,11 @@ static void handles_of_another_kind_are_misuse(void) {
     }
     if (i < 8) {
       all_on_lists_of_a_group((edgelog_pending *)all[i], (edgelog_consumers *)all[i],
-                              EDGELOG_MISUSE);
+                              (edgelog_leases *)all[i], EDGELOG_MISUSE);
       STATUS(edgelog_pending_close((edgelog_pending *)all[i], NULL), EDGELOG_MISUSE);
       STATUS(edgelog_consumers_close((edgelog_consumers *)all[i], NULL), EDGELOG_MISUSE);
     }
+    if (i != 10) STATUS(edgelog_leases_close((edgelog_leases *)all[i], NULL), EDGELOG_MISUSE);
     if (i != 0) all_on_log((edgelog_log *)all[i], EDGELOG_MISUSE);
     if (i != 1) all_on_topic((edgelog_topic *)all[i], EDGELOG_MISUSE);
     if (i != 2) all_on_reader((edgelog_reader *)all[i], EDGELOG_MISUSE);
@@ -319,6 +335,13 @@ static void null_pointers_are_invalid(void) {
   STATUS(edgelog_group_remove_consumer(group, NULL, 1, 0, &number, NULL), EDGELOG_INVALID);
   STATUS(edgelog_group_pending(group, NULL, 1, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_group_consumers(group, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_leases(group, NULL, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_leases(group, NULL, 1, &no_leases, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_leases(group, "c", 0, &no_leases, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_leases_count(leases, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_leases_get(leases, 0, NULL, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_consumer_epoch(consumer, 0, NULL, NULL), EDGELOG_INVALID);
+  CHECK(no_leases == NULL);
   STATUS(edgelog_pending_count(pending, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_pending_get(pending, 0, NULL, NULL), EDGELOG_INVALID);
   STATUS(edgelog_consumers_count(consumers, NULL, NULL), EDGELOG_INVALID);
@@ -363,6 +386,7 @@ static void null_pointers_are_invalid(void) {
   OK(edgelog_consumer_close(NULL, &failure));
   OK(edgelog_pending_close(NULL, &failure));
   OK(edgelog_consumers_close(NULL, &failure));
+  OK(edgelog_leases_close(NULL, &failure));
   OK(edgelog_topic_compact(topic, NULL, &failure));
   OK(edgelog_compaction_keep_from(compaction, NULL, 0, 0, &failure));
   OK(edgelog_compaction_commit(compaction, NULL, &failure));
@@ -397,6 +421,12 @@ static void pointers_that_are_not_aligned_are_invalid(void) {
   STATUS(edgelog_consumer_read(consumer, NULL, &record, size, 1, 0, &count,
                                (edgelog_delivery *)(void *)odd, NULL),
          EDGELOG_INVALID);
+  STATUS(edgelog_group_leases(group, NULL, 0, (edgelog_leases **)(void *)odd, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_acquire(consumer, 0, (edgelog_leases **)(void *)odd, NULL),
+         EDGELOG_INVALID);
+  STATUS(edgelog_consumer_epoch(consumer, 0, (uint64_t *)(void *)odd, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_leases_get(leases, 0, (edgelog_lease *)(void *)odd, NULL), EDGELOG_INVALID);
   for (int i = 0; i < 80; i++) CHECK(room[i] == 0);
   finish();
 }
@@ -463,10 +493,11 @@ static void wrong_sizes_are_invalid(void) {
     STATUS(edgelog_consumer_claim_idle(consumer, &claim, &record, size, 1, &count, NULL, NULL),
            EDGELOG_INVALID);
     group_stats.struct_size = pending_record.struct_size = wrong[i];
-    consumer_stats.struct_size = delivery.struct_size = wrong[i];
+    consumer_stats.struct_size = delivery.struct_size = lease.struct_size = wrong[i];
     STATUS(edgelog_group_stats_get(group, &group_stats, NULL), EDGELOG_INVALID);
     STATUS(edgelog_pending_get(pending, 0, &pending_record, NULL), EDGELOG_INVALID);
     STATUS(edgelog_consumers_get(consumers, 0, &consumer_stats, NULL), EDGELOG_INVALID);
+    STATUS(edgelog_leases_get(leases, 0, &lease, NULL), EDGELOG_INVALID);
     STATUS(edgelog_consumer_read(consumer, NULL, &record, size, 1, 0, &count, &delivery, NULL),
            EDGELOG_INVALID);
     CHECK(no_group == NULL && no_pending == NULL);
@@ -486,6 +517,7 @@ static void wrong_sizes_are_invalid(void) {
   pending_record.struct_size = sizeof pending_record;
   consumer_stats.struct_size = sizeof consumer_stats;
   delivery.struct_size = sizeof delivery;
+  lease.struct_size = sizeof lease;
   /* A commit that was refused ended nothing. */
   OK(edgelog_compaction_drop(compaction, 0, &failure));
   STATUS(edgelog_reader_read(reader, &record, size + 4, 1, 0, &count, NULL), EDGELOG_INVALID);
@@ -553,6 +585,7 @@ static void bad_utf8_is_invalid_in_names_and_fine_in_paths(void) {
   STATUS(edgelog_topic_delete(the_log, "a\xff", EDGELOG_ZERO_TERMINATED, NULL), EDGELOG_INVALID);
   STATUS(edgelog_group_open(topic, "a\xff", 2, NULL, NULL, &no_group, NULL), EDGELOG_INVALID);
   STATUS(edgelog_consumer_open(group, "a\xff", 2, &no_consumer, NULL), EDGELOG_INVALID);
+  STATUS(edgelog_group_leases(group, "a\xff", 2, &no_leases, NULL), EDGELOG_INVALID);
   OK(edgelog_open(in_here("caf\xe9"), NULL, &log, &failure));
   OK(edgelog_close(log, &failure));
   char *path = (char *)malloc(5000);
@@ -610,7 +643,8 @@ static void in_child(void) {
   all_on_lists(report, names, EDGELOG_FORKED);
   all_on_group(group, EDGELOG_FORKED);
   all_on_consumer(consumer, EDGELOG_FORKED);
-  all_on_lists_of_a_group(pending, consumers, EDGELOG_FORKED);
+  all_on_lists_of_a_group(pending, consumers, leases, EDGELOG_FORKED);
+  STATUS(edgelog_leases_close(leases, NULL), EDGELOG_FORKED);
   STATUS(edgelog_consumers_close(consumers, NULL), EDGELOG_FORKED);
   STATUS(edgelog_pending_close(pending, NULL), EDGELOG_FORKED);
   STATUS(edgelog_consumer_close(consumer, NULL), EDGELOG_FORKED);
