@@ -1913,7 +1913,8 @@ edgelog_status edgelog_consumers_close(edgelog_consumers *consumers, edgelog_err
  * last one that it saw for the partition:
  *
  *     options.ordered = 1;
- *     edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group, &error);
+ *     edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group,
+ *                        &error);
  *     edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
  *     while (is_on()) {
  *       status = edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1, 1000, &count,

@@ -7,22 +7,19 @@ use std::ffi::c_char;
 use std::mem::offset_of;
 
 use edgelog_core as core;
-use edgelog_core::{Consumer, Delivery};
 
-use crate::array::{Array, Filling};
 use crate::error::edgelog_error;
-use crate::failure::{Answer, Failure};
+use crate::failure::Answer;
 use crate::group::edgelog_group;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell, Solo};
 use crate::input::{self, Place};
 use crate::options;
-use crate::record::{edgelog_header, edgelog_position, edgelog_record};
+use crate::record::{edgelog_position, edgelog_record};
 use crate::settle::{self, edgelog_nack_options};
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK, EDGELOG_TIMEOUT};
-use crate::tagged;
+use crate::status::{edgelog_status, EDGELOG_OK};
 use crate::take::{edgelog_claim_options, edgelog_delivery, edgelog_take_options};
-use crate::wait::{self, Deadline};
+use crate::taking::{Room, Taking};
 
 /// A consumer of a group.
 ///
@@ -76,11 +73,7 @@ pub unsafe extern "C" fn edgelog_consumer_open(
             let joined = Joined {
                 member: consumer.member(),
                 control: consumer.control(),
-                taking: Solo::new(Taking {
-                    consumer,
-                    headers: Vec::new(),
-                    found: Delivery::default(),
-                }),
+                taking: Solo::new(Taking::new(consumer)),
             };
             place.put(handle::make(joined, (), |shell| edgelog_consumer { shell }));
             Ok(EDGELOG_OK)
@@ -144,8 +137,7 @@ pub unsafe extern "C" fn edgelog_consumer_read(
             let mut taking = joined.taking.seize()?;
             let options = options::or_default(options)?.convert()?;
             let room = Room::new(records, record_size, capacity, count, delivery)?;
-            let (status, filled) = taking.read(&room.array, &options, timeout_ms)?;
-            room.give(&mut taking, status, filled)
+            taking.read(&options, room, timeout_ms)
         })
     }
 }
@@ -374,51 +366,6 @@ pub unsafe extern "C" fn edgelog_consumer_cancel(
     }
 }
 
-/// Where the records of a read go, and what is told of them.
-struct Room {
-    array: Array,
-    count: Place<u32>,
-    delivery: *mut edgelog_delivery,
-}
-
-impl Room {
-    /// # Safety
-    /// As for [`Array::new`] and [`Place::at`]; `delivery` is NULL or the caller's, as long as its
-    /// `struct_size` says.
-    unsafe fn new(
-        records: *mut edgelog_record,
-        record_size: u32,
-        capacity: u32,
-        count: *mut u32,
-        delivery: *mut edgelog_delivery,
-    ) -> Result<Room, Failure> {
-        // SAFETY: as this function asks for.
-        unsafe {
-            if !delivery.is_null() {
-                tagged::check(delivery)?;
-            }
-            Ok(Room {
-                count: Place::at(count)?,
-                array: Array::new(records, record_size, capacity)?,
-                delivery,
-            })
-        }
-    }
-
-    fn give(self, taking: &mut Taking, status: edgelog_status, filled: u32) -> Answer {
-        if status == EDGELOG_OK {
-            self.count.put(filled);
-        }
-        let found = std::mem::take(&mut taking.found);
-        if !self.delivery.is_null() {
-            let told = edgelog_delivery::show(&found, filled);
-            // SAFETY: `new` checked it.
-            unsafe { tagged::give(self.delivery, told) };
-        }
-        Ok(status)
-    }
-}
-
 impl Joined {
     /// One for all claims, because it is no small one.
     ///
@@ -434,79 +381,6 @@ impl Joined {
         let mut taking = self.taking.seize()?;
         // SAFETY: as this function asks for.
         let options = unsafe { options::or_default(options)? }.convert()?;
-        let filled = taking.fill(&room.array, |consumer, max, receiver| {
-            consumer.claim(claim, &core::ClaimOptions { max, ..options }, receiver)
-        })?;
-        let status = if filled > 0 { EDGELOG_OK } else { EDGELOG_END };
-        room.give(&mut taking, status, filled)
-    }
-}
-
-/// The side of a consumer that reads.
-struct Taking {
-    consumer: Consumer,
-    /// The headers of the records shown last.
-    headers: Vec<edgelog_header>,
-    /// What was found and not told yet: a call that fails leaves it for the next one.
-    found: Delivery,
-}
-
-impl Taking {
-    /// Reads, or waits and reads, until there is a record; the count goes with EDGELOG_OK.
-    fn read(
-        &mut self,
-        array: &Array,
-        options: &core::TakeOptions,
-        timeout_ms: u32,
-    ) -> Result<(edgelog_status, u32), Failure> {
-        let mut filled = self.take(array, options)?;
-        if filled > 0 {
-            return Ok((EDGELOG_OK, filled));
-        }
-        if timeout_ms == 0 || options.take == core::Take::Own {
-            return Ok((EDGELOG_END, 0));
-        }
-        let deadline = Deadline::after(timeout_ms);
-        while filled == 0 {
-            // Somebody else may be faster after a wait, so what is left counts.
-            let left = deadline.left();
-            let waited = self.consumer.wait_for(options.take, left)?;
-            if let Some(status) = wait::ended(waited) {
-                return Ok((status, 0));
-            }
-            filled = self.take(array, options)?;
-            if filled == 0 && left.is_some_and(|left| left.is_zero()) {
-                return Ok((EDGELOG_TIMEOUT, 0));
-            }
-        }
-        Ok((EDGELOG_OK, filled))
-    }
-
-    fn take(&mut self, array: &Array, options: &core::TakeOptions) -> Result<u32, Failure> {
-        self.fill(array, |consumer, max, receiver| {
-            consumer.take(&core::TakeOptions { max, ..*options }, receiver)
-        })
-    }
-
-    /// Shows what `take` delivers, and adds up what it finds.
-    #[inline(always)]
-    fn fill(
-        &mut self,
-        array: &Array,
-        take: impl FnOnce(&mut Consumer, usize, &mut Filling<'_>) -> core::Result<Delivery>,
-    ) -> Result<u32, Failure> {
-        let Taking {
-            consumer,
-            headers,
-            found,
-        } = self;
-        array.fill(headers, |max, mut receiver| {
-            let delivery = take(consumer, max, &mut receiver)?;
-            found.redelivered = delivery.redelivered;
-            found.expired = found.expired.saturating_add(delivery.expired);
-            found.skipped = found.skipped.saturating_add(delivery.skipped);
-            found.given_up = found.given_up.saturating_add(delivery.given_up);
-            Ok(delivery.records)
-        })
+        taking.claim(claim, &options, room)
     }
 }

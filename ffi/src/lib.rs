@@ -41,4 +41,5 @@ mod handle;
 mod input;
 mod layout;
 mod tagged;
+mod taking;
 mod wait;

@@ -652,7 +652,8 @@ static void the_example_of_the_header(void) {
   begin(2, 2, NULL);
   OK(edgelog_group_close(group, &failure));
   options.ordered = 1;
-  edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group, &error);
+  edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group,
+                     &error);
   edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
   while (is_on()) {
     status = edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1, 1000, &count,

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test")]
 
 use edgelog_abi::*;
-use place::Place;
+use place::{topic, Place};
 use std::thread;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn of(group: &Group, consumer: &str) -> Vec<u32> {
 fn options_of_ordered_groups_go_in_and_come_out() {
     let place = Place::new();
     let log = place.open();
-    let topic = filled(&log, 1);
+    let topic = topic(&log);
     let options = GroupOptions {
         backoff_max_ms: 60_000,
         max_deliveries: 3,
@@ -254,7 +254,7 @@ fn a_partition_halts_until_somebody_acknowledges() {
 fn only_ordered_groups_have_leases() {
     let place = Place::new();
     let log = place.open();
-    let topic = filled(&log, 1);
+    let topic = topic(&log);
     let group = group_with(&topic, &GroupOptions::default());
     let a = group.consumer("a").unwrap();
     assert_eq!(group.leases(None).unwrap(), []);
