@@ -37,14 +37,9 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
         let so_far = context.sys.boot_ms().saturating_sub(started_ms);
         budget_ms.is_some_and(|budget_ms| so_far >= budget_ms)
     };
-    let mut next: Option<u64> = None;
+    let mut next_ms = u64::MAX;
     let mut first_error = None;
-    let mut sooner = |due: Option<u64>| {
-        next = match (next, due) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    };
+    let mut sooner = |due: Option<u64>| next_ms = next_ms.min(due.unwrap_or(u64::MAX));
     sooner(Reserve::maintain(context));
     for topic in log.topics() {
         if topic.shared.check().is_err() {
@@ -102,6 +97,7 @@ pub(crate) fn work(log: &Inner, budget_ms: Option<u64>) -> (Option<u64>, Result<
             }
         }
     }
+    let next = (next_ms != u64::MAX).then_some(next_ms);
     (next, first_error.map_or(Ok(()), Err))
 }
 
