@@ -1406,7 +1406,8 @@ edgelog_status edgelog_group_remove_consumer(const edgelog_group *group,
 /**
  * edgelog_take_options.take: what this consumer has pending, the longest first, without a change
  * to it; what a consumer does first after a crash. Each call goes on behind the last one; behind
- * the end is one EDGELOG_END, and it starts over, as it does when the name is opened.
+ * the end is one EDGELOG_END, and it starts over, as it does when the name is opened. In an ordered
+ * group that is nothing after a crash, and renews no lease.
  */
 #define EDGELOG_TAKE_OWN 2
 
@@ -1505,7 +1506,7 @@ edgelog_status edgelog_claim_options_init(edgelog_claim_options *options,
  * Consumer: takes records of a group, and says what became of them.
  *
  * A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
- * pending; a name is for one at a time.
+ * pending; a name is for one at a time. In an ordered group what it left goes with its partitions.
  */
 
 /**

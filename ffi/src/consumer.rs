@@ -1,7 +1,7 @@
 //! Consumer: takes records of a group, and says what became of them.
 //!
 //! A consumer is its name. Whoever opens that name again, after a crash too, takes up what it left
-//! pending; a name is for one at a time.
+//! pending; a name is for one at a time. In an ordered group what it left goes with its partitions.
 
 use std::ffi::c_char;
 use std::mem::offset_of;
