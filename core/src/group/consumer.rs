@@ -103,7 +103,7 @@ impl Member {
             let mut changes = ordered::progress(&held.state, &policy, now.ms, &ranges);
             changes.push(Change::Acknowledge { ranges });
             inner.commit(&mut held, &now, &changes)?;
-            self.hand_over(inner, &mut held, &policy)?;
+            self.hand_over(inner, &mut held, &policy);
         }
         Ok(records)
     }

@@ -398,16 +398,16 @@ pub(crate) fn first(runs: impl Iterator<Item = Run>, max: usize) -> Vec<Run> {
     taken
 }
 
-/// Consumers that have nothing pending and were not seen for so long that they go.
+/// Consumers that have nothing pending and no session, and were not seen for so long that they go.
 pub(crate) fn outlived(state: &State, policy: &Policy, now_ms: u64) -> Vec<Change> {
     if policy.consumer_ttl_ms == 0 {
         return Vec::new();
     }
     let is_over = |seen_ms: u64| now_ms.saturating_sub(seen_ms) >= policy.consumer_ttl_ms;
-    let gone = state
-        .consumers
-        .iter()
-        .filter(|(number, member)| is_over(member.seen_ms) && state.pending.owned(*number) == 0);
+    let gone = state.consumers.iter().filter(|(number, member)| {
+        let is_idle = state.pending.owned(*number) == 0 && member.until_ms <= now_ms;
+        is_idle && is_over(member.seen_ms)
+    });
     gone.map(|(consumer, _)| Change::Leave { consumer })
         .collect()
 }

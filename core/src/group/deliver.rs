@@ -267,14 +267,15 @@ impl Consumer {
         group.dead.ready(group)?;
         loop {
             let mut held = inner.enter()?;
-            let now = inner.now(&held.state);
             let policy = inner.policy();
-            let dead = match policy.ordered {
-                true => {
-                    let me = self.keep_house(inner, &mut held, &policy, delivery)?;
-                    self.member.exhausted(&held.state, &policy, &now, me)
-                }
-                false => {
+            let me = match policy.ordered {
+                true => Some(self.keep_house(inner, &mut held, &policy, delivery)?),
+                false => None,
+            };
+            let now = inner.now(&held.state);
+            let dead = match me {
+                Some(me) => self.member.exhausted(&held.state, &policy, &now, me),
+                None => {
                     let mut due = decide::due(&held.state, &policy, now.ms, POSITIONS_MAX);
                     due.retain(|run| policy.gives_up(run.deliveries));
                     due
@@ -305,8 +306,11 @@ impl Consumer {
         let mut found = Found::default();
         for run in runs {
             let deliveries = run.deliveries.saturating_add(u32::from(counts));
-            self.fetch
-                .get(Range::from(run), deliveries, room, &mut found)?;
+            let range = Range::from(run);
+            if self.fetch.get(range, deliveries, room, &mut found)? < range.end {
+                // There is no room for one. A smaller one behind it does not come before it.
+                break;
+            }
         }
         if !found.there.is_empty() {
             changes.push(Change::Again {

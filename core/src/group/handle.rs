@@ -225,6 +225,11 @@ impl Group {
         let now = self.inner.now(&held.state);
         let state = &held.state;
         let aside = Held::Released { due_ms: aside_ms };
+        let is_ordered = self.inner.policy().ordered;
+        let may_have = |consumer: Owner, partition: u32| match is_ordered {
+            true => state.holder(partition, now.ms) == Some(consumer),
+            false => state.consumers.get(consumer).is_some(),
+        };
         let mut changes = Vec::new();
         for run in runs {
             let Range {
@@ -239,7 +244,7 @@ impl Group {
                 continue;
             }
             match run.held {
-                Held::By(consumer) if state.consumers.get(consumer).is_some() => {
+                Held::By(consumer) if may_have(consumer, partition) => {
                     changes.push(Change::Again {
                         consumer,
                         at_ms: now.ms,
@@ -282,11 +287,18 @@ impl Group {
         if ranges.is_empty() {
             return Ok(outcomes);
         }
-        let mut changes = ordered::progress(&held.state, &policy, now.ms, &ranges);
-        changes.extend(decide(&held.state, now.ms, ranges));
+        let progress = ordered::progress(&held.state, &policy, now.ms, &ranges);
+        let mut changes = decide(&held.state, now.ms, ranges);
+        let only_extends = matches!(changes.first(), Some(Change::Again { .. }));
+        if !only_extends {
+            changes.extend(progress);
+        }
         self.inner.commit(&mut held, &now, &changes)?;
-        if let Some(member) = asker {
-            member.hand_over(&self.inner, &mut held, &policy)?;
+        match asker {
+            Some(member) => member.hand_over(&self.inner, &mut held, &policy),
+            // The holder may have waited for it to hand its partition over.
+            None if policy.ordered => self.topic.shared.waiters.notify(),
+            None => {}
         }
         Ok(outcomes)
     }

@@ -31,12 +31,12 @@ pub(crate) struct Held {
     turn: Turn,
     /// No change may come in any more.
     barred: bool,
+    /// What was found to have ended when the journal was read, and it does not tell yet.
+    void: Option<Change>,
     /// Changes that are being written; kept for their memory.
     body: Vec<u8>,
     /// A journal that could not be begun anew is not tried again below this size.
     retry_bytes: u64,
-    /// Sessions were ended here, and the journal does not tell it yet.
-    void_due: bool,
 }
 
 /// A group.
@@ -75,9 +75,9 @@ impl Inner {
                 journal: None,
                 turn: Turn::default(),
                 barred: false,
+                void: None,
                 body: Vec::new(),
                 retry_bytes: 0,
-                void_due: false,
             }),
             context,
             topic,
@@ -125,11 +125,6 @@ impl Inner {
             // Alone, nothing was learnt on the way in.
             self.load(&mut entered, true)?;
         }
-        if entered.void_due {
-            let now = self.now(&entered.state);
-            self.commit(&mut entered, &now, &[Change::Void { at_ms: now.ms }])?;
-            entered.void_due = false;
-        }
         Ok(entered)
     }
 
@@ -174,6 +169,7 @@ impl Inner {
         state.leases.follow(&held.state.leases);
         held.state = state;
         held.journal = None;
+        held.void = None;
         let mut fold = Fold::new(&mut held.state);
         let opened = Journal::open(
             &self.context,
@@ -185,19 +181,20 @@ impl Inner {
         )?;
         fold.end()?;
         held.state.release_orphans()?;
-        if opened.is_none() {
-            // Nothing is known of the epochs that were granted; time has passed faster than they.
-            held.state.leases.last_epoch = self.context.run_ms();
+        if opened.as_ref().is_none_or(Journal::is_damaged) {
+            held.state.leases.forget_epochs(self.context.run_ms());
         }
         held.journal = match opened {
             None if locked => Some(self.begin(&held.state, 0)?),
             other => other,
         };
-        held.void_due = !self.context.others_write() && held.state.consumers.any_session();
-        if held.void_due {
-            // Whoever had a session is gone with the process that held the log.
-            let now = self.now(&held.state);
-            held.state.end_sessions(now.ms)?;
+        if !self.context.others_write() && held.state.consumers.any_session() {
+            // Whoever had a session is gone with the process that held the log. The journal tells
+            // it with the next change.
+            let at_ms = held.state.clock.last_ms;
+            let void = Change::Void { at_ms };
+            held.state.apply(&void)?;
+            held.void = Some(void);
         }
         Ok(())
     }
@@ -252,6 +249,7 @@ impl Inner {
         let Held {
             state,
             journal: Some(journal),
+            void,
             body,
             ..
         } = held
@@ -259,12 +257,15 @@ impl Inner {
             return Err(Error::new(Kind::Internal, "a group without a journal"));
         };
         body.clear();
+        void.iter().for_each(|change| change.encode(body));
         changes.iter().for_each(|change| change.encode(body));
         // An epoch that was given out is never given out again.
         let grants = |change: &Change| matches!(change, Change::Grant { .. });
         let synced = policy.synced || changes.iter().any(grants);
         journal.append(&self.context, now.tie.as_ref(), body, synced)?;
+        *void = None;
         let due_before = decide::next_due(state, &policy);
+        let unblocks = policy.ordered && changes.iter().any(|change| state.unblocks(change));
         let tied = now.tie.map_or(Ok(()), |tie| state.tie(tie));
         let made = tied.and_then(|()| changes.iter().try_for_each(|change| state.apply(change)));
         if let Err(error) = made {
@@ -281,8 +282,8 @@ impl Inner {
             )
         };
         let due_now = decide::next_due(state, &policy);
-        if policy.ordered && changes.iter().any(moves_leases) {
-            // What one gives up another waits for.
+        if unblocks || (policy.ordered && changes.iter().any(moves_leases)) {
+            // What one settles or gives up another waits for.
             self.topic.waiters.notify();
         } else if due_now.is_some_and(|now| due_before.is_none_or(|before| now < before)) {
             // Those who wait count on the earlier moment.

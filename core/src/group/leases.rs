@@ -4,13 +4,16 @@
 //! partition changes hands, or is nobody's, what was delivered of it and not acknowledged is
 //! nobody's either: whoever gets the partition next starts with it.
 
-use super::change::Range;
+use super::change::{Change, Range};
 use super::pending::{Held, Owner, Run};
 use super::state::State;
 use crate::error::Result;
 
 /// How far epochs go on behind damage: more grants do not fit into a journal.
 const EPOCHS_PER_JOURNAL: u64 = 1 << 20;
+/// And how far with each millisecond of a log, where nothing is known of them: fewer are granted,
+/// as each time is a sync.
+const EPOCHS_PER_MS: u64 = 1 << 10;
 
 /// What is known of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +68,12 @@ impl Leases {
         self.revision = known.revision.wrapping_add(1);
     }
 
+    /// It is not known any more what was granted, in a log that has run for so long.
+    pub(crate) fn forget_epochs(&mut self, run_ms: u64) {
+        let by_time = run_ms.saturating_add(1).saturating_mul(EPOCHS_PER_MS);
+        self.last_epoch = self.last_epoch.max(by_time);
+    }
+
     pub(crate) fn get(&self, partition: u32) -> Lease {
         let lease = self.by_partition.get(partition as usize).copied();
         lease.unwrap_or_default()
@@ -105,6 +114,21 @@ impl State {
     pub(crate) fn is_busy(&self, partition: u32, consumer: Owner) -> bool {
         let mut runs = self.pending.range(partition, 0, u64::MAX);
         runs.any(|run| run.held == Held::By(consumer))
+    }
+
+    /// Whether a change settles records that kept their partition's others back: refused ones, and
+    /// those that are delivered alone.
+    pub(crate) fn unblocks(&self, change: &Change) -> bool {
+        let (Change::Acknowledge { ranges }
+        | Change::Expire { ranges }
+        | Change::GiveUp { ranges }) = change
+        else {
+            return false;
+        };
+        let mut runs = ranges
+            .iter()
+            .flat_map(|range| self.pending.range(range.partition, range.first, range.end));
+        runs.any(|run| run.deliveries > 1 || matches!(run.held, Held::Released { .. }))
     }
 
     /// A consumer gets records of a partition. If it had none, its time to settle them begins.
@@ -177,6 +201,7 @@ impl State {
     pub(super) fn end_sessions(&mut self, at_ms: u64) -> Result<()> {
         self.leases.touch();
         self.consumers.end_sessions();
+        self.leases.touch();
         for partition in 0..self.leases.partitions() {
             self.yield_up(partition, at_ms, false)?;
         }
@@ -185,10 +210,8 @@ impl State {
 
     /// Changes are lost, and grants may have been among them.
     pub(super) fn doubt_leases(&mut self) -> Result<()> {
-        if self.leases.last_epoch != 0 {
-            let last_epoch = self.leases.last_epoch;
-            self.leases.last_epoch = last_epoch.saturating_add(EPOCHS_PER_JOURNAL);
-        }
+        let last_epoch = self.leases.last_epoch;
+        self.leases.last_epoch = last_epoch.saturating_add(EPOCHS_PER_JOURNAL);
         self.end_sessions(self.clock.last_ms)
     }
 

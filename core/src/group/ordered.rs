@@ -86,7 +86,7 @@ fn not_ordered(inner: &Inner) -> Error {
 /// How long a session may still last before it is renewed: a renewal is written at most once in a
 /// third of its time.
 fn renewed_before_ms(ttl_ms: u64) -> u64 {
-    ttl_ms.saturating_sub(ttl_ms / 3)
+    ttl_ms.saturating_sub((ttl_ms / 3).max(1))
 }
 
 /// That a consumer is live, if that has to be said.
@@ -143,7 +143,7 @@ pub(super) fn progress(
 
 impl Member {
     /// Whether this handle holds a partition.
-    fn holds(&self, state: &State, now: &Now, partition: u32) -> bool {
+    pub(super) fn holds(&self, state: &State, now: &Now, partition: u32) -> bool {
         let share = self.share.lock();
         let epoch = share.epoch(partition);
         epoch != 0 && (share.is_known(state, now) || self.is_valid(state, now, partition, epoch))
@@ -184,6 +184,17 @@ impl Member {
         Err(fenced(partition))
     }
 
+    /// A partition that another handle of the same name holds. A name is for one at a time: what
+    /// the other one may not have lost is not kept for it.
+    fn anothers(&self, state: &State, now: &Now) -> Option<u32> {
+        let me = self.number(state).filter(|_| now.tie.is_none())?;
+        let share = self.share.lock();
+        let mut held = state.leases.iter().filter(|(partition, lease)| {
+            state.holder(*partition, now.ms) == Some(me) && lease.epoch != share.epoch(*partition)
+        });
+        held.next().map(|(partition, _)| partition)
+    }
+
     /// Fails when one of the positions is in a partition that the handle does not hold.
     pub(super) fn check_holds(
         &self,
@@ -214,26 +225,27 @@ impl Member {
         if ttl_ms.is_none() && self.share.lock().is_known(&held.state, &now) {
             return Ok(());
         }
+        if let Some(partition) = self.anothers(&held.state, &now) {
+            return Err(fenced(partition));
+        }
         let ttl = ttl_ms.unwrap_or(policy.lease_ttl_ms);
         let renewal = session(&held.state, me, &now, ttl, ttl_ms.is_some());
         inner.commit(held, &now, renewal.as_slice())?;
+        // A tie to this boot stands in the journal by now; another one would end the session.
+        let now = inner.now(&held.state);
         let changes = quota::tend(&held.state, policy, me, now.ms);
         let mut share = self.share.lock();
         share.known = None;
-        // What is given up here is not missed later.
-        for change in &changes {
-            if let Change::Yield { partition, .. } = change {
-                share.set(*partition, 0);
-            }
-        }
         inner.commit(held, &now, &changes)?;
         share.epochs.resize(held.state.cursors.len(), 0);
         for change in &changes {
-            if let Change::Grant {
-                partition, epoch, ..
-            } = change
-            {
-                share.set(*partition, *epoch);
+            match change {
+                // What is given up here is not missed later.
+                Change::Yield { partition, .. } => share.set(*partition, 0),
+                Change::Grant {
+                    partition, epoch, ..
+                } => share.set(*partition, *epoch),
+                _ => {}
             }
         }
         let state = &held.state;
@@ -244,26 +256,20 @@ impl Member {
         Ok(())
     }
 
-    /// Hands over what is drained, when a record was settled.
-    pub(super) fn hand_over(
-        &self,
-        inner: &Inner,
-        held: &mut Entered<'_>,
-        policy: &Policy,
-    ) -> Result<()> {
+    /// Hands over what is drained, when a record was settled. That is done whatever comes of this:
+    /// the next read tries again.
+    pub(super) fn hand_over(&self, inner: &Inner, held: &mut Entered<'_>, policy: &Policy) {
         let now = inner.now(&held.state);
         if !policy.ordered || self.share.lock().is_known(&held.state, &now) {
-            return Ok(());
+            return;
         }
         let Some(me) = self.number(&held.state) else {
-            return Ok(());
+            return;
         };
         let quota = Quota::of(&held.state, now.ms);
-        match quota::draining(&held.state, &quota, me) {
-            Some(partition) if !held.state.is_busy(partition, me) => {
-                self.tend(inner, held, policy, me, None)
-            }
-            _ => Ok(()),
+        let draining = quota::draining(&held.state, &quota, me);
+        if draining.is_some_and(|partition| !held.state.is_busy(partition, me)) {
+            let _ = self.tend(inner, held, policy, me, None);
         }
     }
 
@@ -360,43 +366,38 @@ impl Member {
             self.group.topic.partition(partition)?;
         }
         let now = inner.now(&held.state);
+        let Some(partition) = partition else {
+            return self.release_all(inner, &mut held, &now);
+        };
         self.check_fence(&held.state, &now)?;
-        let Some(consumer) = self.number(&held.state) else {
-            return Ok(());
+        if !self.holds(&held.state, &now, partition) {
+            return Err(fenced(partition));
+        }
+        let change = Change::Yield {
+            partition,
+            at_ms: now.ms,
+            shun: true,
         };
-        let at_ms = now.ms;
-        let mut share = self.share.lock();
-        let change = match partition {
-            Some(partition) => {
-                if share.epoch(partition) == 0 {
-                    return Err(fenced(partition));
-                }
-                share.set(partition, 0);
-                Change::Yield {
-                    partition,
-                    at_ms,
-                    shun: true,
-                }
-            }
-            None => {
-                let is_anothers = (0..held.state.leases.partitions()).any(|partition| {
-                    let is_own = share.epoch(partition) != 0;
-                    !is_own && held.state.holder(partition, now.ms) == Some(consumer)
-                });
-                share.epochs.fill(0);
-                if is_anothers || !held.state.consumers.is_live(consumer, now.ms) {
-                    // Another handle goes on under the same name, or there is nothing to end.
-                    return Ok(());
-                }
-                Change::Session {
-                    consumer,
-                    at_ms,
-                    ttl_ms: 0,
-                }
-            }
-        };
-        drop(share);
-        inner.commit(&mut held, &now, &[change])
+        inner.commit(&mut held, &now, &[change])?;
+        self.share.lock().set(partition, 0);
+        Ok(())
+    }
+
+    fn release_all(&self, inner: &Inner, held: &mut Entered<'_>, now: &Now) -> Result<()> {
+        let live = self.number(&held.state);
+        let live = live.filter(|number| held.state.consumers.is_live(*number, now.ms));
+        // What another handle has under the same name is not this one's to give.
+        let live = live.filter(|_| self.anothers(&held.state, now).is_none());
+        if let Some(consumer) = live {
+            let change = Change::Session {
+                consumer,
+                at_ms: now.ms,
+                ttl_ms: 0,
+            };
+            inner.commit(held, now, &[change])?;
+        }
+        *self.share.lock() = Share::default();
+        Ok(())
     }
 
     /// The epoch under which this handle holds a partition: a fencing token, which is higher than
@@ -432,6 +433,10 @@ impl Consumer {
         let Some(me) = self.member.number(state) else {
             return Ok(Outlook::Tend);
         };
+        let until_ms = state.consumers.get(me).map_or(0, |member| member.until_ms);
+        if self.member.anothers(state, &now).is_some() {
+            return Ok(Outlook::In(until_ms.saturating_sub(now.ms)));
+        }
         let is_known = self.member.share.lock().is_known(state, &now);
         let is_tended = || {
             session(state, me, &now, policy.lease_ttl_ms, false).is_none()

@@ -45,12 +45,16 @@ impl Consumer {
         delivery: &mut Delivery,
     ) -> Result<()> {
         let mut found = Found::default();
+        let is_ordered = inner.policy().ordered;
         'full: while self.fetch.count() == 0 {
             let runs = held.state.pending.next_of(me, room.records as u32);
             if runs.is_empty() {
                 break;
             }
             for run in &runs {
+                if is_ordered && !self.member.holds(&held.state, now, run.partition) {
+                    continue;
+                }
                 begun.get_or_insert((run.partition, run.first));
                 let range = Range::from(run);
                 let to = self.fetch.get(range, run.deliveries, room, &mut found)?;

@@ -117,7 +117,6 @@ impl Journal {
     }
 
     /// Whether bytes in it are no frame.
-    #[cfg(test)]
     pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged
     }
