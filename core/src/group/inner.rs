@@ -28,6 +28,8 @@ pub(crate) struct Held {
     pub state: State,
     /// Missing until the group was entered once.
     journal: Option<Journal>,
+    /// The journal was read with the group taken: what stood wrong at its end was told.
+    is_repaired: bool,
     turn: Turn,
     /// No change may come in any more.
     barred: bool,
@@ -73,6 +75,7 @@ impl Inner {
             held: Mutex::new(Held {
                 state: State::new(topic.partitions),
                 journal: None,
+                is_repaired: false,
                 turn: Turn::default(),
                 barred: false,
                 void: None,
@@ -121,7 +124,7 @@ impl Inner {
         self.check()?;
         self.context.check_writable()?;
         let mut entered = turn::enter(self)?;
-        if entered.journal.is_none() {
+        if entered.journal.is_none() || !entered.is_repaired {
             // Alone, nothing was learnt on the way in.
             self.load(&mut entered, true)?;
         }
@@ -154,6 +157,7 @@ impl Inner {
         };
         let mut fold = Fold::new(state);
         let seen = journal.fold_on(&self.context, locked, &mut |met| fold.met(met))?;
+        held.is_repaired |= locked;
         match seen {
             Seen::Same => Ok(()),
             Seen::Grown => fold.end(),
@@ -184,6 +188,7 @@ impl Inner {
         if opened.as_ref().is_none_or(Journal::is_damaged) {
             held.state.leases.forget_epochs(self.context.run_ms());
         }
+        held.is_repaired = locked;
         held.journal = match opened {
             None if locked => Some(self.begin(&held.state, 0)?),
             other => other,
@@ -217,6 +222,7 @@ impl Inner {
         let mut held = self.held.lock();
         held.state = state;
         held.journal = Some(journal);
+        held.is_repaired = true;
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod full;
 mod model;
 mod naive;
 mod ordered;
+mod ordered_crash;
 mod ordered_hard;
 #[path = "../processes/process.rs"]
 #[expect(dead_code, reason = "each test takes what it needs")]
