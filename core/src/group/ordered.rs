@@ -170,10 +170,12 @@ impl Member {
         lost.map(|(number, _)| number)
     }
 
-    /// Fails, once, when the handle has lost a partition: what it knows of its records is old.
+    /// Fails, once, when the handle has lost a partition: what it knows of its records is old. And
+    /// as long as another handle goes on under its name.
     pub(super) fn check_fence(&self, state: &State, now: &Now) -> Result<()> {
         let Some(partition) = self.lost(state, now) else {
-            return Ok(());
+            let anothers = self.anothers(state, now);
+            return anothers.map_or(Ok(()), |partition| Err(fenced(partition)));
         };
         let mut share = self.share.lock();
         for (number, epoch) in (0_u32..).zip(&mut share.epochs) {
@@ -189,6 +191,9 @@ impl Member {
     fn anothers(&self, state: &State, now: &Now) -> Option<u32> {
         let me = self.number(state).filter(|_| now.tie.is_none())?;
         let share = self.share.lock();
+        if share.is_known(state, now) {
+            return None;
+        }
         let mut held = state.leases.iter().filter(|(partition, lease)| {
             state.holder(*partition, now.ms) == Some(me) && lease.epoch != share.epoch(*partition)
         });
@@ -224,9 +229,6 @@ impl Member {
         let now = inner.now(&held.state);
         if ttl_ms.is_none() && self.share.lock().is_known(&held.state, &now) {
             return Ok(());
-        }
-        if let Some(partition) = self.anothers(&held.state, &now) {
-            return Err(fenced(partition));
         }
         let ttl = ttl_ms.unwrap_or(policy.lease_ttl_ms);
         let renewal = session(&held.state, me, &now, ttl, ttl_ms.is_some());
@@ -474,7 +476,8 @@ impl Consumer {
         let mut held = inner.enter()?;
         let policy = inner.policy();
         let now = inner.now(&held.state);
-        if self.member.lost(&held.state, &now).is_some() {
+        let (state, member) = (&held.state, &self.member);
+        if member.lost(state, &now).is_some() || member.anothers(state, &now).is_some() {
             return Ok(());
         }
         let (me, join) = self.member.seat(&held.state, now.ms)?;

@@ -22,6 +22,7 @@ mod naive;
 mod ordered;
 mod ordered_crash;
 mod ordered_hard;
+mod ordered_model;
 #[path = "../processes/process.rs"]
 #[expect(dead_code, reason = "each test takes what it needs")]
 mod process;
