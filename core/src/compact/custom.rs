@@ -28,13 +28,13 @@ struct Said {
 }
 
 /// Passes on what lies before an offset.
-struct Before<S> {
+struct Before<'a> {
     end_offset: u64,
     given: usize,
-    sink: S,
+    sink: &'a mut dyn Sink,
 }
 
-impl<S: Sink> Sink for &mut Before<S> {
+impl Sink for Before<'_> {
     fn record(&mut self, record: RecordView<'_>) {
         if record.offset < self.end_offset {
             self.given = self.given.saturating_add(1);
@@ -69,7 +69,7 @@ impl Compaction {
     }
 
     /// Gives the next records, at most `max` of them, to `sink`; answers how many. 0 is the end.
-    pub fn read_with(&mut self, max: usize, sink: impl Sink) -> Result<usize> {
+    pub fn read_with(&mut self, max: usize, mut sink: impl Sink) -> Result<usize> {
         self.said()?;
         if self.reader.position(self.partition)? >= self.end_offset {
             return Ok(0);
@@ -77,9 +77,10 @@ impl Compaction {
         let mut before = Before {
             end_offset: self.end_offset,
             given: 0,
-            sink,
+            sink: &mut sink,
         };
-        self.reader.read_with(max, &mut before)?;
+        let sink: &mut dyn Sink = &mut before;
+        self.reader.read_with(max, sink)?;
         Ok(before.given)
     }
 

@@ -132,7 +132,12 @@ impl Fetch {
             deliveries,
             ended: false,
         };
-        while !copying.is_full() && reader.read_with(usize::MAX, &mut copying)? != 0 {}
+        while !copying.is_full() {
+            let sink: &mut dyn Sink = &mut copying;
+            if reader.read_with(usize::MAX, sink)? == 0 {
+                break;
+            }
+        }
         if !copying.is_full() {
             // The end of the partition: the rest is not there any more.
             copying.pass(range.end);
@@ -190,7 +195,7 @@ impl Copying<'_> {
     }
 }
 
-impl Sink for &mut Copying<'_> {
+impl Sink for Copying<'_> {
     fn wants(&mut self, record: &RecordView<'_>) -> bool {
         self.pass(record.offset);
         self.ended = self.is_full() || !self.room.has(record);

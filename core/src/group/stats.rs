@@ -5,7 +5,7 @@ use super::state::State;
 use crate::error::Result;
 use crate::log::Inner as Log;
 use crate::options::{ReaderOptions, Start};
-use crate::reader::Reader;
+use crate::reader::{Reader, Sink};
 use crate::record::RecordView;
 use crate::topic::Inner as Topic;
 use std::sync::Arc;
@@ -133,9 +133,11 @@ fn counted(log: &Arc<Log>, topic: &Arc<Topic>, partition: u32, from: u64, end: u
     let mut reader = Reader::open(log.clone(), topic.clone(), &options)?;
     let mut count = 0_u64;
     while reader.position(partition)? < end {
-        let given = reader.read_with(usize::MAX, |record: RecordView<'_>| {
+        let mut add = |record: RecordView<'_>| {
             count = count.saturating_add(u64::from(record.offset < end));
-        })?;
+        };
+        let add: &mut dyn Sink = &mut add;
+        let given = reader.read_with(usize::MAX, add)?;
         if given == 0 {
             break;
         }

@@ -43,6 +43,17 @@ impl<F: FnMut(RecordView<'_>)> Sink for F {
     }
 }
 
+/// For reads that need not be fast: the code that reads is there once for all of them.
+impl Sink for &mut dyn Sink {
+    fn record(&mut self, record: RecordView<'_>) {
+        (**self).record(record);
+    }
+
+    fn wants(&mut self, record: &RecordView<'_>) -> bool {
+        (**self).wants(record)
+    }
+}
+
 /// Reads a topic. One thread at a time; [`Reader::control`] reaches it from others. It keeps its
 /// log from being dropped, not from being closed.
 pub struct Reader {
@@ -139,9 +150,9 @@ impl Reader {
     )]
     pub fn next(&mut self) -> Result<Option<RecordView<'_>>> {
         let mut place = None;
-        self.read_with(1, |record: RecordView<'_>| {
-            place = Some((record.partition, record.offset))
-        })?;
+        let mut note = |record: RecordView<'_>| place = Some((record.partition, record.offset));
+        let note: &mut dyn Sink = &mut note;
+        self.read_with(1, note)?;
         // What was given is in the buffer: taking it apart again is cheap and keeps this safe.
         Ok(place.and_then(|(partition, offset)| self.last_given(partition, offset)))
     }
