@@ -236,8 +236,10 @@ pub(crate) unsafe fn close<H: Handle, A>(
     finish: impl FnOnce(&H::Value) -> Result<A, Failure>,
 ) -> Result<A, Failure> {
     // SAFETY: as this function asks for.
-    let shell = unsafe { shut(handle.cast_const())? };
+    unsafe { shut(handle.cast(), H::LIVE)? };
     let burial = Burial(handle.cast());
+    // SAFETY: it stays until the burial; from here on it is only shared.
+    let shell = unsafe { (*handle).shell() };
     // SAFETY: only this call closed it, so the object is there; others only share it.
     let answer = unsafe { (*shell.value.get()).as_ref() }
         .ok_or_else(gone)
@@ -259,8 +261,10 @@ pub(crate) unsafe fn close_keeping<H: Handle, A>(
     finish: impl FnOnce(&H::Value) -> Result<A, Failure>,
 ) -> Result<A, Failure> {
     // SAFETY: as this function asks for.
-    let shell = unsafe { shut(handle.cast_const())? };
+    unsafe { shut(handle.cast(), H::LIVE)? };
     let burial = Burial(handle.cast());
+    // SAFETY: it stays until the burial; from here on it is only shared.
+    let shell = unsafe { (*handle).shell() };
     // SAFETY: the object stays until the shell is freed, and is only shared.
     let answer = unsafe { (*shell.value.get()).as_ref() }
         .ok_or_else(gone)
@@ -269,17 +273,19 @@ pub(crate) unsafe fn close_keeping<H: Handle, A>(
     answer
 }
 
-/// Changes a live handle to closed; exactly one of several callers gets it.
+/// Changes a live handle whose kind has this state to closed; exactly one of several callers may go
+/// on.
 ///
 /// # Safety
 /// As for [`live`].
-unsafe fn shut<'a, H: Handle>(handle: *const H) -> Result<&'a Shell<H::Value, H::Beside>, Failure> {
+#[inline(never)]
+unsafe fn shut(handle: *const Head, live: u32) -> Result<(), Failure> {
     // SAFETY: as this function asks for.
-    let shell = unsafe { live(handle)? }.shell();
-    check_fork(&shell.head)?;
-    let state = &shell.head.state;
-    match state.compare_exchange(H::LIVE, closed(H::LIVE), Ordering::SeqCst, Ordering::SeqCst) {
-        Ok(_) => Ok(shell),
+    let head = unsafe { live_head(handle, live)? };
+    check_fork(head)?;
+    let state = &head.state;
+    match state.compare_exchange(live, closed(live), Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => Ok(()),
         Err(_) => Err(gone()),
     }
 }
@@ -351,8 +357,10 @@ pub(crate) unsafe fn close_seized<H: Handle>(handle: *mut H) -> Result<(), Failu
     // SAFETY: as this function asks for. Seized first, so that a handle in use stays open.
     let Seized { alone, .. } = unsafe { seize(handle.cast_const())? };
     // SAFETY: the same handle.
-    let shell = unsafe { shut(handle.cast_const())? };
+    unsafe { shut(handle.cast(), H::LIVE)? };
     let burial = Burial(handle.cast());
+    // SAFETY: it stays until the burial; from here on it is only shared.
+    let shell = unsafe { (*handle).shell() };
     // SAFETY: still alone inside, and the borrow of the object has ended.
     drop(unsafe { (*shell.value.get()).take() });
     drop(alone);
@@ -413,6 +421,7 @@ static CLOSED: Ring = Ring {
 };
 
 /// Puts a closed shell into the ring and frees the one that it pushes out.
+#[inline(never)]
 fn bury(head: *mut Head) {
     // 64 divides 2^32, so the turn goes on evenly when the counter wraps.
     let turn = CLOSED.next.fetch_add(1, Ordering::Relaxed) as usize % CLOSED_HANDLES_KEPT;

@@ -23,13 +23,19 @@ pub(crate) unsafe trait Tagged: Copy {
     const DEFAULT: Self;
 }
 
-const fn is_possible<T: Tagged>(struct_size: u32) -> bool {
-    T::FIRST_BYTES <= struct_size as usize && struct_size as usize <= STRUCT_BYTES_MAX
+const fn is_possible(struct_size: u32, first_bytes: usize) -> bool {
+    first_bytes <= struct_size as usize && struct_size as usize <= STRUCT_BYTES_MAX
 }
 
 #[inline]
 pub(crate) fn acceptable<T: Tagged>(struct_size: u32) -> Result<usize, Failure> {
-    if is_possible::<T>(struct_size) {
+    acceptable_from(struct_size, T::FIRST_BYTES)
+}
+
+/// One for all structures.
+#[inline(never)]
+fn acceptable_from(struct_size: u32, first_bytes: usize) -> Result<usize, Failure> {
+    if is_possible(struct_size, first_bytes) {
         Ok(struct_size as usize)
     } else {
         Err(impossible())
@@ -49,7 +55,7 @@ fn impossible() -> Failure {
 #[inline(always)]
 pub(crate) unsafe fn is_usable<T: Tagged>(at: *const T) -> bool {
     // SAFETY: every structure starts with its size, and `at` is aligned for more than that.
-    !at.is_null() && at.is_aligned() && is_possible::<T>(unsafe { at.cast::<u32>().read() })
+    !at.is_null() && at.is_aligned() && is_possible(unsafe { at.cast::<u32>().read() }, T::FIRST_BYTES)
 }
 
 /// The caller's structure size, if there is a structure and the size is possible.
@@ -58,11 +64,25 @@ pub(crate) unsafe fn is_usable<T: Tagged>(at: *const T) -> bool {
 /// `at` is NULL or points to a structure of the caller.
 #[inline]
 pub(crate) unsafe fn check<T: Tagged>(at: *const T) -> Result<usize, Failure> {
-    if at.is_null() || !at.is_aligned() {
+    // SAFETY: as this function asks for.
+    unsafe { check_from(at.cast(), at.is_aligned(), T::FIRST_BYTES) }
+}
+
+/// One for all structures.
+///
+/// # Safety
+/// `at` is NULL or points to a structure of the caller, which starts with its size.
+#[inline(never)]
+unsafe fn check_from(
+    at: *const u32,
+    is_aligned: bool,
+    first_bytes: usize,
+) -> Result<usize, Failure> {
+    if at.is_null() || !is_aligned {
         return Err(missing());
     }
-    // SAFETY: every structure starts with its size, and `at` is aligned for more than that.
-    acceptable::<T>(unsafe { at.cast::<u32>().read() })
+    // SAFETY: as this function asks for, and aligned for more than a size.
+    acceptable_from(unsafe { at.read() }, first_bytes)
 }
 
 #[cold]
@@ -101,15 +121,32 @@ unsafe fn check_zeros(at: *const u8, known: usize, size: usize) -> Result<(), Fa
 /// # Safety
 /// `at` is NULL or points to a structure of the caller, as long as its `struct_size` says.
 pub(crate) unsafe fn take<T: Tagged>(at: *const T) -> Result<T, Failure> {
-    // SAFETY: as this function asks for; check_tail gets what check measured.
+    let mut value = T::DEFAULT;
+    // SAFETY: as this function asks for; take_bytes gets what check measured.
     unsafe {
         let size = check(at)?;
-        check_tail(at, size)?;
-        let mut value = T::DEFAULT;
-        let known = size.min(size_of::<T>());
-        copy(at.cast(), std::ptr::from_mut(&mut value).cast(), known);
-        Ok(value)
+        take_bytes(at.cast(), size, std::ptr::from_mut(&mut value).cast(), size_of::<T>())?;
     }
+    Ok(value)
+}
+
+/// One for all structures.
+///
+/// # Safety
+/// `at` points to `size` bytes of the caller, `value` to `value_bytes`.
+#[inline(never)]
+unsafe fn take_bytes(
+    at: *const MaybeUninit<u8>,
+    size: usize,
+    value: *mut MaybeUninit<u8>,
+    value_bytes: usize,
+) -> Result<(), Failure> {
+    // SAFETY: as this function asks for.
+    unsafe {
+        check_zeros(at.cast(), value_bytes, size)?;
+        copy(at, value, size.min(value_bytes));
+    }
+    Ok(())
 }
 
 /// Fills an output; its `struct_size` stays the caller's.

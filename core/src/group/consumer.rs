@@ -81,7 +81,7 @@ impl Member {
     /// ordered group `Fenced`, and nothing is done, when one is in a partition that this handle
     /// does not hold any more.
     pub fn ack(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.group.settle(Some(self), positions, |_, _, ranges| {
+        self.group.settle(Some(self), positions, &mut |_, _, ranges| {
             vec![Change::Acknowledge { ranges }]
         })
     }
@@ -118,7 +118,7 @@ impl Member {
     /// outcomes are in the order of the positions.
     pub fn extend(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
         self.group
-            .settle(Some(self), positions, |state, at_ms, ranges| {
+            .settle(Some(self), positions, &mut |state, at_ms, ranges| {
                 // Whoever owns a record is a member.
                 let again = self.number(state).map(|consumer| Change::Again {
                     consumer,

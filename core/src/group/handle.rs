@@ -175,7 +175,7 @@ impl Group {
 
     /// Acknowledges records, whoever has them. The outcomes are in the order of the positions.
     pub fn ack(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.settle(None, positions, |_, _, ranges| {
+        self.settle(None, positions, &mut |_, _, ranges| {
             vec![Change::Acknowledge { ranges }]
         })
     }
@@ -199,7 +199,7 @@ impl Group {
         }
         let mut given_up = Vec::new();
         let mut aside_ms = 0;
-        let outcomes = self.settle(asker, positions, |state, now_ms, ranges| {
+        let outcomes = self.settle(asker, positions, &mut |state, now_ms, ranges| {
             let policy = self.inner.policy();
             let delay_ms = nack.delay_ms.map(u64::from);
             let refused = decide::refuse(state, &policy, now_ms, &ranges, delay_ms, nack.uncount);
@@ -269,7 +269,7 @@ impl Group {
         &self,
         asker: Option<&Member>,
         positions: &[Position],
-        decide: impl FnOnce(&State, u64, Vec<Range>) -> Vec<Change>,
+        decide: &mut dyn FnMut(&State, u64, Vec<Range>) -> Vec<Change>,
     ) -> Result<Vec<Outcome>> {
         check_count(positions.len())?;
         let mut held = self.inner.enter()?;
