@@ -81,9 +81,10 @@ impl Member {
     /// ordered group `Fenced`, and nothing is done, when one is in a partition that this handle
     /// does not hold any more.
     pub fn ack(&self, positions: &[Position]) -> Result<Vec<Outcome>> {
-        self.group.settle(Some(self), positions, &mut |_, _, ranges| {
-            vec![Change::Acknowledge { ranges }]
-        })
+        self.group
+            .settle(Some(self), positions, &mut |_, _, ranges| {
+                vec![Change::Acknowledge { ranges }]
+            })
     }
 
     /// Acknowledges all that the consumer has pending of a partition up to an offset; answers how

@@ -18,7 +18,7 @@ pub(super) struct Index {
 }
 
 /// Where in the index a slot is, or would come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Place {
     block: usize,
     at: usize,
@@ -64,18 +64,15 @@ impl Index {
         self.blocks.front()?.first().copied()
     }
 
-    /// The slots from a place on.
-    pub(super) fn from(&self, place: Place) -> impl Iterator<Item = Slot> + '_ {
-        let mut place = place;
-        std::iter::from_fn(move || {
-            if self.get(place).is_none() {
-                let block = place.block.saturating_add(1);
-                place = Place { block, at: 0 };
-            }
-            let slot = self.get(place)?;
-            place = place.behind();
-            Some(slot)
-        })
+    /// The slot at a place, or the first behind it, and goes behind that.
+    pub(super) fn step(&self, place: &mut Place) -> Option<Slot> {
+        if self.get(*place).is_none() {
+            let block = place.block.saturating_add(1);
+            *place = Place { block, at: 0 };
+        }
+        let slot = self.get(*place)?;
+        *place = place.behind();
+        Some(slot)
     }
 
     /// Makes room for one more at a place; it may be another place then.

@@ -134,7 +134,8 @@ impl Pending {
         let index = self.index(run.partition)?;
         let end = run.first.checked_add(u64::from(run.count))?;
         let place = index.find(run.first, &self.slab);
-        let behind = index.from(place).next();
+        let mut next = place;
+        let behind = index.step(&mut next);
         let behind = behind.and_then(|slot| self.slab.get(slot));
         let is_right = run.count > 0 && run.held != Held::By(Owner::MAX);
         let is_free = behind.is_none_or(|behind| behind.first >= end);
@@ -206,7 +207,8 @@ impl Pending {
         };
         let place = index.find(first, &self.slab);
         let mut count = 0_usize;
-        for slot in index.from(place) {
+        let mut next = place;
+        while let Some(slot) = index.step(&mut next) {
             let Some(entry) = self.slab.get(slot).copied().filter(|e| e.first < end) else {
                 break;
             };
@@ -263,16 +265,15 @@ impl Pending {
     }
 
     /// What is pending in a range, in the order of offsets, clipped.
-    pub(crate) fn range(
-        &self,
-        partition: u32,
-        first: u64,
-        end: u64,
-    ) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn range(&self, partition: u32, first: u64, end: u64) -> Runs<'_> {
         let index = self.index(partition);
-        let slots = index.map(|index| index.from(index.find(first, &self.slab)));
-        self.runs_of(slots.into_iter().flatten())
-            .map_while(move |run| run.clipped(first, end))
+        Runs {
+            place: index.map_or_else(Place::default, |index| index.find(first, &self.slab)),
+            index,
+            slab: &self.slab,
+            first,
+            end,
+        }
     }
 
     fn runs_of<'a>(
@@ -365,6 +366,27 @@ impl Pending {
         let orders = [self.owners.heap_bytes(), self.due.heap_bytes()];
         let orders = orders.into_iter().fold(indexes, usize::saturating_add);
         orders.saturating_add(self.slab.heap_bytes())
+    }
+}
+
+/// The runs of a partition in a range of offsets, in their order.
+pub(crate) struct Runs<'a> {
+    index: Option<&'a Index>,
+    slab: &'a Slab,
+    place: Place,
+    first: u64,
+    end: u64,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    /// Not made anew for each of the many that go over runs.
+    #[inline(never)]
+    fn next(&mut self) -> Option<Run> {
+        let slot = self.index?.step(&mut self.place)?;
+        let run = self.slab.get(slot)?.run();
+        run.clipped(self.first, self.end)
     }
 }
 

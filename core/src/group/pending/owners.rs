@@ -3,7 +3,7 @@
 use super::slab::{Entry, Slab, Slot, NIL};
 use super::{Owner, Run};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// How far an owner has gone through its own runs.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ enum Cursor {
 }
 
 /// None is empty.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct List {
     head: Slot,
     tail: Slot,
@@ -42,7 +42,8 @@ impl List {
 
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    lists: BTreeMap<Owner, List>,
+    /// At the owners' numbers, which are low: a new consumer takes the lowest that is free.
+    lists: Vec<List>,
 }
 
 fn set_prev(slot: Slot, prev: Slot, slab: &mut Slab) {
@@ -58,13 +59,21 @@ fn set_next(slot: Slot, next: Slot, slab: &mut Slab) {
 }
 
 impl Owners {
+    fn list(&self, owner: Owner) -> Option<&List> {
+        self.lists.get(usize::from(owner))
+    }
+
+    fn list_mut(&mut self, owner: Owner) -> Option<&mut List> {
+        self.lists.get_mut(usize::from(owner))
+    }
+
     pub(super) fn records(&self, owner: Owner) -> u64 {
-        self.lists.get(&owner).map_or(0, |list| list.records)
+        self.list(owner).map_or(0, |list| list.records)
     }
 
     /// The owner's last run.
     pub(super) fn tail(&self, owner: Owner) -> Slot {
-        self.lists.get(&owner).map_or(NIL, |list| list.tail)
+        self.list(owner).map_or(NIL, |list| list.tail)
     }
 
     /// Links a run at the end of its owner's list.
@@ -72,7 +81,13 @@ impl Owners {
         let Some(entry) = slab.get_mut(slot) else {
             return;
         };
-        let list = self.lists.entry(owner).or_insert(EMPTY);
+        let number = usize::from(owner);
+        if self.lists.len() <= number {
+            self.lists.resize(number.saturating_add(1), EMPTY);
+        }
+        let Some(list) = self.lists.get_mut(number) else {
+            return;
+        };
         entry.prev = list.tail;
         entry.next = NIL;
         list.records = list.records.saturating_add(u64::from(entry.count));
@@ -87,7 +102,7 @@ impl Owners {
 
     /// The owner's last run has grown by the records from an offset on.
     pub(super) fn grown(&mut self, owner: Owner, from: u64, records: u32) {
-        if let Some(list) = self.lists.get_mut(&owner) {
+        if let Some(list) = self.list_mut(owner) {
             list.records = list.records.saturating_add(u64::from(records));
             list.wake(list.tail, from);
         }
@@ -95,7 +110,7 @@ impl Owners {
 
     /// Links a run behind the one that it was split from.
     pub(super) fn split(&mut self, owner: Owner, lower: Slot, upper: Slot, slab: &mut Slab) {
-        let Some(list) = self.lists.get_mut(&owner) else {
+        let Some(list) = self.list_mut(owner) else {
             return;
         };
         let next = slab.get(lower).map_or(NIL, |entry| entry.next);
@@ -116,7 +131,7 @@ impl Owners {
 
     /// Takes a run out of its owner's list.
     pub(super) fn unlink(&mut self, owner: Owner, slot: Slot, slab: &mut Slab) {
-        let (Some(list), Some(entry)) = (self.lists.get_mut(&owner), slab.get(slot)) else {
+        let (Some(list), Some(entry)) = (self.list_mut(owner), slab.get(slot)) else {
             return;
         };
         let (prev, next, count) = (entry.prev, entry.next, entry.count);
@@ -135,13 +150,13 @@ impl Owners {
         // An owner with nothing has no list: who goes over the owners does not meet it. Nothing is
         // lost with its cursor, as whatever comes is behind it.
         if list.head == NIL {
-            self.lists.remove(&owner);
+            *list = EMPTY;
         }
     }
 
     /// Puts every owner's runs in the order of their deliveries, those of one moment as they are.
     pub(super) fn sort(&mut self, slab: &mut Slab) {
-        for list in self.lists.values_mut() {
+        for list in &mut self.lists {
             let mut slots: Vec<Slot> = slots_from(list.head, slab).collect();
             let last_ms = |slot: &Slot| slab.get(*slot).map_or(0, Entry::last_ms);
             if slots.is_sorted_by_key(last_ms) {
@@ -162,7 +177,7 @@ impl Owners {
 
     /// The owner's slots in order.
     pub(super) fn of<'a>(&self, owner: Owner, slab: &'a Slab) -> impl Iterator<Item = Slot> + 'a {
-        let head = self.lists.get(&owner).map_or(NIL, |list| list.head);
+        let head = self.list(owner).map_or(NIL, |list| list.head);
         slots_from(head, slab)
     }
 
@@ -172,8 +187,8 @@ impl Owners {
             let entry = slab.get(slot)?;
             Some(Reverse((entry.last_ms(), owner, slot)))
         };
-        let heads = self.lists.iter();
-        let heads = heads.filter_map(|(owner, list)| keyed(*owner, list.head));
+        let heads = (0..).zip(&self.lists);
+        let heads = heads.filter_map(|(owner, list)| keyed(owner, list.head));
         let mut next: BinaryHeap<_> = heads.collect();
         std::iter::from_fn(move || {
             let Reverse((_, owner, slot)) = next.pop()?;
@@ -186,7 +201,7 @@ impl Owners {
     /// the end, and then it starts over.
     pub(super) fn advance(&mut self, owner: Owner, max: u32, slab: &Slab) -> Vec<Run> {
         let mut runs = Vec::new();
-        let Some(list) = self.lists.get_mut(&owner) else {
+        let Some(list) = self.list_mut(owner) else {
             return runs;
         };
         let (mut slot, mut offset) = match list.cursor {
@@ -219,14 +234,14 @@ impl Owners {
 
     /// What [`Owners::advance`] gives next starts at this offset of this run.
     pub(super) fn go_back(&mut self, owner: Owner, slot: Slot, offset: u64) {
-        if let Some(list) = self.lists.get_mut(&owner) {
+        if let Some(list) = self.list_mut(owner) {
             list.cursor = Cursor::At(slot, offset);
         }
     }
 
     /// What [`Owners::advance`] gives next is the owner's first run.
     pub(super) fn start_over(&mut self, owner: Owner) {
-        if let Some(list) = self.lists.get_mut(&owner) {
+        if let Some(list) = self.list_mut(owner) {
             list.cursor = Cursor::Start;
         }
     }
@@ -236,12 +251,12 @@ impl Owners {
     #[cfg(test)]
     pub(super) fn count_checked(&self, slab: &Slab) -> Option<(usize, u64)> {
         let (mut runs, mut records) = (0_usize, 0_u64);
-        for (owner, list) in &self.lists {
+        for (owner, list) in (0..).zip(&self.lists) {
             let (mut prev, mut last_ms, mut sum) = (NIL, 0, 0_u64);
             let mut is_met = !matches!(list.cursor, Cursor::At(..));
-            for slot in self.of(*owner, slab) {
+            for slot in self.of(owner, slab) {
                 let entry = slab.get(slot)?;
-                let is_linked = entry.owner() == Some(*owner) && entry.prev == prev;
+                let is_linked = entry.owner() == Some(owner) && entry.prev == prev;
                 if !is_linked || entry.last_ms() < last_ms || runs >= slab.live() {
                     return None;
                 }
@@ -261,9 +276,7 @@ impl Owners {
 
     #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
-        // A node of the map is at least half full.
-        let list = size_of::<(Owner, List)>().saturating_mul(2);
-        self.lists.len().saturating_mul(list)
+        self.lists.capacity().saturating_mul(size_of::<List>())
     }
 }
 
