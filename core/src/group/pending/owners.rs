@@ -15,7 +15,6 @@ enum Cursor {
     End,
 }
 
-/// None is empty.
 #[derive(Debug, Clone)]
 struct List {
     head: Slot,
@@ -266,7 +265,7 @@ impl Owners {
                 sum = sum.saturating_add(u64::from(entry.count));
                 runs = runs.saturating_add(1);
             }
-            if prev == NIL || prev != list.tail || sum != list.records || !is_met {
+            if prev != list.tail || sum != list.records || !is_met {
                 return None;
             }
             records = records.saturating_add(sum);
