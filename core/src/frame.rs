@@ -235,9 +235,9 @@ impl<'a> Records<'a> {
     #[inline]
     fn begin(body: &'a [u8], place: &Place, time_trusted: bool) -> Option<Records<'a>> {
         let mut input = Input::new(body);
-        let next_offset = place.base.checked_add(input.number()?)?;
-        let time_ms = input.number()?;
-        let run_s = input.number()?;
+        let next_offset = place.base.checked_add(input.number_inline()?)?;
+        let time_ms = input.number_inline()?;
+        let run_s = input.number_inline()?;
         Some(Records {
             input,
             next_offset,

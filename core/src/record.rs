@@ -283,10 +283,26 @@ pub(crate) fn decode<'a>(input: &mut Input<'a>) -> Option<Decoded<'a>> {
         return None;
     }
     let has = |flag: u8| attributes & flag != 0;
-    let time_delta = if has(HAS_TIME) { input.signed()? } else { 0 };
-    let skip = if has(HAS_SKIP) { input.number()? } else { 0 };
-    let key_bytes = if has(HAS_KEY) { input.length()? } else { 0 };
-    let value_bytes = if has(HAS_VALUE) { input.length()? } else { 0 };
+    let time_delta = if has(HAS_TIME) {
+        input.signed_inline()?
+    } else {
+        0
+    };
+    let skip = if has(HAS_SKIP) {
+        input.number_inline()?
+    } else {
+        0
+    };
+    let key_bytes = if has(HAS_KEY) {
+        input.length_inline()?
+    } else {
+        0
+    };
+    let value_bytes = if has(HAS_VALUE) {
+        input.length_inline()?
+    } else {
+        0
+    };
     let key = input.bytes(key_bytes)?;
     let value = input.bytes(value_bytes)?;
     let headers = if has(HAS_HEADERS) {

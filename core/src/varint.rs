@@ -54,8 +54,14 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn number(&mut self) -> Option<u64> {
+        self.number_inline()
+    }
+
+    /// The same, for the loops that time is spent in.
+    #[inline(always)]
+    pub(crate) fn number_inline(&mut self) -> Option<u64> {
         let first = self.byte()?;
         if first < 0x80 {
             return Some(u64::from(first));
@@ -66,15 +72,19 @@ impl<'a> Input<'a> {
         Some(number)
     }
 
-    #[inline]
-    pub(crate) fn signed(&mut self) -> Option<i64> {
-        let raw = self.number()?;
+    #[inline(always)]
+    pub(crate) fn signed_inline(&mut self) -> Option<i64> {
+        let raw = self.number_inline()?;
         Some(((raw >> 1) as i64) ^ ((raw & 1) as i64).wrapping_neg())
     }
 
-    #[inline]
     pub(crate) fn length(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
+    }
+
+    #[inline(always)]
+    pub(crate) fn length_inline(&mut self) -> Option<usize> {
+        usize::try_from(self.number_inline()?).ok()
     }
 
     pub(crate) fn u16(&mut self) -> Option<u16> {
@@ -133,7 +143,7 @@ mod tests {
                 assert!(out.len() <= VARINT_BYTES_MAX.checked_mul(2).unwrap());
                 let mut input = Input::new(&out);
                 assert_eq!(input.number(), Some(number));
-                assert_eq!(input.signed(), Some(number as i64));
+                assert_eq!(input.signed_inline(), Some(number as i64));
                 assert!(input.is_empty());
             }
         }
