@@ -21,7 +21,6 @@ use crate::report::{Damage, DamageKind, Report};
 use crate::reserve::Reserve;
 use crate::topic::{self, Shared};
 use find::Found;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What opening found.
@@ -265,7 +264,7 @@ fn recover_topic(
                 topic: &shared,
                 options: &found.options,
                 may_repair,
-                known: &VecDeque::new(),
+                known: &[],
                 report,
                 repairs,
             };

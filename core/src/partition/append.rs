@@ -405,7 +405,7 @@ impl Partition {
             return Ok(());
         };
         state.next_offset = summary.next_offset;
-        state.sealed.push_back(Sealed {
+        state.sealed.push(Sealed {
             name,
             summary,
             bytes: writer.written(),

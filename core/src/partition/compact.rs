@@ -119,7 +119,7 @@ impl Partition {
     pub(crate) fn has_file_behind(&self, offset: u64) -> bool {
         let state = self.state.lock();
         let is_behind = |name: &SegmentName| name.base >= offset;
-        let last = state.sealed.back().map(|segment| segment.name);
+        let last = state.sealed.last().map(|segment| segment.name);
         let active = state.active.as_ref().filter(|_| state.created);
         last.is_some_and(|name| is_behind(&name))
             || active.is_some_and(|writer| is_behind(&writer.name))

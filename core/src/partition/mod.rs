@@ -42,7 +42,6 @@ use crate::topic::Shared;
 use crate::turn::Turn;
 use compact::Steps;
 use recover::Watermarks;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::SyncGate;
 
@@ -95,7 +94,7 @@ struct Counters {
 /// The replica.
 pub(crate) struct State {
     /// Oldest first.
-    sealed: VecDeque<Sealed>,
+    sealed: Vec<Sealed>,
     /// Where records are appended; none until the first append of a new partition.
     active: Option<Writer>,
     /// The active segment's file exists.
@@ -142,7 +141,7 @@ impl State {
     }
 
     fn earliest_offset(&self) -> u64 {
-        match (self.sealed.front(), &self.active) {
+        match (self.sealed.first(), &self.active) {
             (Some(oldest), _) => oldest.name.base,
             (None, Some(writer)) => writer.name.base,
             (None, None) => self.next_offset,
@@ -151,7 +150,7 @@ impl State {
 
     /// The last moment of the log's running time that the files tell of, in milliseconds.
     fn run_last_ms(&self) -> u64 {
-        let last = self.sealed.back().map(|segment| segment.summary.run_last_s);
+        let last = self.sealed.last().map(|segment| segment.summary.run_last_s);
         let active = self.active.as_ref().map(|writer| writer.summary.run_last_s);
         last.max(active).unwrap_or(0).saturating_mul(1000)
     }

@@ -15,7 +15,6 @@ use crate::segment::{footer, window, Fold, Header, Summary, Window, Writer};
 use crate::sys::{File, OpenHow};
 use crate::topic::Shared;
 use crate::turn::Turn;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What a checkpoint knows of a partition.
@@ -33,7 +32,7 @@ pub(crate) struct Recovery<'a> {
     /// Repairs will be made: nobody else writes.
     pub may_repair: bool,
     /// Sealed segments that were looked at before and have not changed since.
-    pub known: &'a VecDeque<Sealed>,
+    pub known: &'a [Sealed],
     pub report: &'a mut Vec<Damage>,
     pub repairs: &'a mut Vec<Repair>,
 }
@@ -80,7 +79,7 @@ impl Recovery<'_> {
             // else does any more: it stays, as the next active segment.
             promised = promised.max(name.base);
         }
-        let mut sealed: VecDeque<Sealed> = VecDeque::new();
+        let mut sealed: Vec<Sealed> = Vec::new();
         let mut active = None;
         let mut clock = ClockMark::default();
         let mut next_offset = 0;
@@ -101,7 +100,7 @@ impl Recovery<'_> {
                 }
                 // Whatever a footer says: offsets from this segment's base on are here.
                 next_offset = name.base;
-                if let Some(before) = sealed.back_mut() {
+                if let Some(before) = sealed.last_mut() {
                     let summary = &mut before.summary;
                     summary.next_offset = summary.next_offset.min(name.base);
                 }
@@ -123,7 +122,7 @@ impl Recovery<'_> {
                 // Sealed, and something was added behind the footer: without it, it is whole.
                 self.cut_tail(&looked);
                 let (summary, bytes) = (looked.fold.summary, looked.fold.end);
-                sealed.push_back(Sealed {
+                sealed.push(Sealed {
                     name,
                     summary,
                     bytes,
@@ -135,7 +134,7 @@ impl Recovery<'_> {
             } else {
                 let segment = self.sealed(looked, is_last);
                 next_offset = next_offset.max(segment.summary.next_offset);
-                sealed.push_back(segment);
+                sealed.push(segment);
             }
         }
         // What was before the first file of a partition is not lost: it was removed.

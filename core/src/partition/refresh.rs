@@ -167,7 +167,7 @@ impl Partition {
         if let Some(writer) = state.active.take() {
             state.created = false;
             state.next_offset = writer.summary.next_offset;
-            state.sealed.push_back(Sealed {
+            state.sealed.push(Sealed {
                 name: writer.name,
                 summary: writer.summary,
                 bytes: size,

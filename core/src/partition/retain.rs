@@ -19,7 +19,7 @@ impl State {
     /// partition stays: its offsets tell which come next.
     fn droppable(&self, floor: u64) -> Option<&Sealed> {
         let is_last_file = self.sealed.len() == 1 && !self.created;
-        let oldest = self.sealed.front().filter(|_| !is_last_file)?;
+        let oldest = self.sealed.first().filter(|_| !is_last_file)?;
         (oldest.summary.next_offset <= floor).then_some(oldest)
     }
 }
@@ -64,7 +64,7 @@ impl Partition {
                 counters.dropped_bytes = counters.dropped_bytes.saturating_add(oldest.bytes);
             }
         }
-        state.sealed.pop_front();
+        state.sealed.remove(0);
         self.resized(oldest.bytes, 0);
         Ok(true)
     }
