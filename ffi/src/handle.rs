@@ -147,10 +147,9 @@ fn forked() -> Failure {
 pub(crate) unsafe fn peek<'a, H: Handle>(handle: *const H) -> Result<&'a H::Value, Failure> {
     // SAFETY: as this function asks for; the object stays until the shell is freed, and only
     // shared references to it exist.
-    unsafe {
-        (*live(handle)?.shell().value.get())
-            .as_ref()
-            .ok_or_else(gone)
+    match unsafe { &*live(handle)?.shell().value.get() } {
+        Some(value) => Ok(value),
+        None => Err(gone()),
     }
 }
 
@@ -199,11 +198,13 @@ pub(crate) unsafe fn enter<'a, H: Handle>(
     // object can be looked at, too.
     unsafe {
         let inside = announce(handle.cast(), H::LIVE)?;
-        let value = (*(*handle).shell().value.get()).as_ref();
-        Ok(Entered {
-            value: value.ok_or_else(gone)?,
-            _inside: inside,
-        })
+        match &*(*handle).shell().value.get() {
+            Some(value) => Ok(Entered {
+                value,
+                _inside: inside,
+            }),
+            None => Err(gone()),
+        }
     }
 }
 
@@ -241,9 +242,10 @@ pub(crate) unsafe fn close<H: Handle, A>(
     // SAFETY: it stays until the burial; from here on it is only shared.
     let shell = unsafe { (*handle).shell() };
     // SAFETY: only this call closed it, so the object is there; others only share it.
-    let answer = unsafe { (*shell.value.get()).as_ref() }
-        .ok_or_else(gone)
-        .and_then(finish);
+    let answer = match unsafe { &*shell.value.get() } {
+        Some(value) => finish(value),
+        None => Err(gone()),
+    };
     if shell.head.users.load(Ordering::SeqCst) == 0 {
         // SAFETY: nobody is inside, and whoever enters now sees the state and turns back.
         drop(unsafe { (*shell.value.get()).take() });
@@ -266,9 +268,10 @@ pub(crate) unsafe fn close_keeping<H: Handle, A>(
     // SAFETY: it stays until the burial; from here on it is only shared.
     let shell = unsafe { (*handle).shell() };
     // SAFETY: the object stays until the shell is freed, and is only shared.
-    let answer = unsafe { (*shell.value.get()).as_ref() }
-        .ok_or_else(gone)
-        .and_then(finish);
+    let answer = match unsafe { &*shell.value.get() } {
+        Some(value) => finish(value),
+        None => Err(gone()),
+    };
     drop(burial);
     answer
 }
@@ -339,8 +342,10 @@ pub(crate) unsafe fn seize<'a, H: Handle>(
     check_fork(&shell.head)?;
     let alone = occupy(&shell.head.users)?;
     // SAFETY: nobody else is inside.
-    let value = unsafe { (*shell.value.get()).as_mut() }.ok_or_else(gone)?;
-    Ok(Seized { value, alone })
+    match unsafe { &mut *shell.value.get() } {
+        Some(value) => Ok(Seized { value, alone }),
+        None => Err(gone()),
+    }
 }
 
 #[cold]
@@ -386,8 +391,10 @@ impl<T> Solo<T> {
     pub(crate) fn seize(&self) -> Result<Seized<'_, T>, Failure> {
         let alone = occupy(&self.users)?;
         // SAFETY: nobody else is inside.
-        let value = unsafe { (*self.value.get()).as_mut() }.ok_or_else(gone)?;
-        Ok(Seized { value, alone })
+        match unsafe { &mut *self.value.get() } {
+            Some(value) => Ok(Seized { value, alone }),
+            None => Err(gone()),
+        }
     }
 
     /// Frees what is in it; whoever enters it later finds it gone.

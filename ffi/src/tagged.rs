@@ -55,7 +55,9 @@ fn impossible() -> Failure {
 #[inline(always)]
 pub(crate) unsafe fn is_usable<T: Tagged>(at: *const T) -> bool {
     // SAFETY: every structure starts with its size, and `at` is aligned for more than that.
-    !at.is_null() && at.is_aligned() && is_possible(unsafe { at.cast::<u32>().read() }, T::FIRST_BYTES)
+    !at.is_null()
+        && at.is_aligned()
+        && is_possible(unsafe { at.cast::<u32>().read() }, T::FIRST_BYTES)
 }
 
 /// The caller's structure size, if there is a structure and the size is possible.
@@ -125,7 +127,12 @@ pub(crate) unsafe fn take<T: Tagged>(at: *const T) -> Result<T, Failure> {
     // SAFETY: as this function asks for; take_bytes gets what check measured.
     unsafe {
         let size = check(at)?;
-        take_bytes(at.cast(), size, std::ptr::from_mut(&mut value).cast(), size_of::<T>())?;
+        take_bytes(
+            at.cast(),
+            size,
+            std::ptr::from_mut(&mut value).cast(),
+            size_of::<T>(),
+        )?;
     }
     Ok(value)
 }

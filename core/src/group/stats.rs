@@ -103,7 +103,7 @@ pub(super) fn consumers(state: &State, now_ms: u64) -> Vec<ConsumerStats> {
             redeliveries: member.redeliveries,
         })
         .collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     all
 }
 

@@ -350,7 +350,8 @@ impl Loading<'_> {
             }
         }
         // The newest first: of two with one name it counts.
-        dirs.sort_unstable_by(|a, b| b.cmp(a));
+        dirs.sort_unstable();
+        dirs.reverse();
         Ok(dirs)
     }
 

@@ -1,8 +1,9 @@
 //! The released runs by when they are due: a heap in which each knows its place.
 
+use super::merge::Merge;
+use super::run::Run;
 use super::slab::{Entry, Slab, Slot};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, TryReserveError};
+use std::collections::TryReserveError;
 
 #[derive(Debug, Default)]
 pub(super) struct Due {
@@ -108,16 +109,21 @@ impl Due {
         }
     }
 
-    /// The slots, earliest due first. The first few cost little, whatever there is.
-    pub(super) fn iter<'a>(&'a self, slab: &'a Slab) -> impl Iterator<Item = Slot> + 'a {
-        let mut next = BinaryHeap::new();
-        next.extend(self.key(0, slab).map(|key| Reverse((key, 0))));
-        std::iter::from_fn(move || {
-            let Reverse((_, at)) = next.pop()?;
-            for child in children_of(at) {
-                next.extend(self.key(child, slab).map(|key| Reverse((key, child))));
+    /// The runs, earliest due first. The first few cost little, whatever there is.
+    pub(super) fn iter<'a>(&'a self, slab: &'a Slab) -> impl Iterator<Item = Run> + 'a {
+        let mut next = Merge::default();
+        let put = move |next: &mut Merge, at: usize| {
+            if let Some(key) = self.key(at, slab) {
+                next.put(key, at as u32);
             }
-            self.slots.get(at).copied()
+        };
+        put(&mut next, 0);
+        std::iter::from_fn(move || {
+            let (_, at) = next.pop()?;
+            for child in children_of(at as usize) {
+                put(&mut next, child);
+            }
+            slab.get(*self.slots.get(at as usize)?).map(Entry::run)
         })
     }
 

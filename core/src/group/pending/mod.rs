@@ -12,6 +12,7 @@
 
 mod due;
 mod index;
+mod merge;
 #[cfg(test)]
 mod model_tests;
 mod owners;
@@ -290,12 +291,12 @@ impl Pending {
 
     /// The runs of all owners, the longest idle first.
     pub(crate) fn by_idle(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs_of(self.owners.by_idle(&self.slab))
+        self.owners.by_idle(&self.slab)
     }
 
     /// The released runs, the earliest due first, those of one moment by position.
     pub(crate) fn by_due(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs_of(self.due.iter(&self.slab))
+        self.due.iter(&self.slab)
     }
 
     /// The owner's next runs behind those of the last call, in the order of [`Pending::of`], of at

@@ -1,9 +1,8 @@
 //! The owners' runs: one list for each, linked through the runs, the longest idle first.
 
+use super::merge::Merge;
 use super::slab::{Entry, Slab, Slot, NIL};
 use super::{Owner, Run};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// How far an owner has gone through its own runs.
 #[derive(Debug, Clone, Copy)]
@@ -180,19 +179,22 @@ impl Owners {
         slots_from(head, slab)
     }
 
-    /// The slots of all owners, the longest idle first.
-    pub(super) fn by_idle<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = Slot> + 'a {
-        let keyed = move |owner: Owner, slot: Slot| {
-            let entry = slab.get(slot)?;
-            Some(Reverse((entry.last_ms(), owner, slot)))
+    /// The runs of all owners, the longest idle first.
+    pub(super) fn by_idle<'a>(&self, slab: &'a Slab) -> impl Iterator<Item = Run> + 'a {
+        let mut next = Merge::default();
+        let put = move |next: &mut Merge, owner: u32, slot: Slot| {
+            if let Some(entry) = slab.get(slot) {
+                next.put((entry.last_ms(), owner, u64::from(slot)), slot);
+            }
         };
-        let heads = (0..).zip(&self.lists);
-        let heads = heads.filter_map(|(owner, list)| keyed(owner, list.head));
-        let mut next: BinaryHeap<_> = heads.collect();
+        for (owner, list) in (0..).zip(&self.lists) {
+            put(&mut next, owner, list.head);
+        }
         std::iter::from_fn(move || {
-            let Reverse((_, owner, slot)) = next.pop()?;
-            next.extend(next_of(slot, slab).and_then(|slot| keyed(owner, slot)));
-            Some(slot)
+            let (owner, slot) = next.pop()?;
+            let entry = slab.get(slot)?;
+            put(&mut next, owner, entry.next);
+            Some(entry.run())
         })
     }
 
