@@ -96,12 +96,12 @@ fn claimed(
             let runs = ranges
                 .iter()
                 .flat_map(|range| state.pending.range(range.partition, range.first, range.end));
-            decide::first(runs.filter(takes), max)
+            decide::first(&mut runs.filter(takes), max)
         }
         Claim::From(name) => match state.consumers.find(name) {
             Some(owner) => {
                 let runs = decide::idle_of(state, owner, wanted, now_ms);
-                decide::first(runs.filter(takes), max)
+                decide::first(&mut runs.filter(takes), max)
             }
             None => Vec::new(),
         },

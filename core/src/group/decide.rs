@@ -358,7 +358,7 @@ pub(crate) fn idle(state: &State, wanted: &Wanted, now_ms: u64, max: usize) -> V
         .by_idle()
         .take_while(|run| wanted.is_idle(run, now_ms));
     let runs = released.chain(owned);
-    first(runs.filter(|run| wanted.takes(run, now_ms)), max)
+    first(&mut runs.filter(|run| wanted.takes(run, now_ms)), max)
 }
 
 /// What one consumer has that is idle for so long, the longest first: nothing follows one that is
@@ -380,11 +380,11 @@ pub(crate) fn idle_all(state: &State, wanted: &Wanted, now_ms: u64, max: usize) 
         .by_idle()
         .take_while(|run| wanted.is_idle(run, now_ms));
     let runs = owned.chain(state.pending.by_due());
-    first(runs.filter(|run| wanted.takes(run, now_ms)), max)
+    first(&mut runs.filter(|run| wanted.takes(run, now_ms)), max)
 }
 
 /// The first so many records of these runs.
-pub(crate) fn first(runs: impl Iterator<Item = Run>, max: usize) -> Vec<Run> {
+pub(crate) fn first(runs: &mut dyn Iterator<Item = Run>, max: usize) -> Vec<Run> {
     let mut left = max as u64;
     let mut taken = Vec::new();
     for run in runs {

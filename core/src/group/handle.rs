@@ -333,7 +333,7 @@ impl Group {
                     return Ok(Vec::new());
                 };
                 let runs = decide::idle_of(state, owner, &wanted, now_ms);
-                decide::first(runs.filter_map(clip).filter(takes), max)
+                decide::first(&mut runs.filter_map(clip).filter(takes), max)
             }
             None if filter.first_offset == 0
                 && filter.last_offset.is_none()
@@ -349,7 +349,7 @@ impl Group {
                 };
                 let runs = partitions
                     .flat_map(|partition| state.pending.range(partition, filter.first_offset, end));
-                decide::first(runs.filter(takes), max)
+                decide::first(&mut runs.filter(takes), max)
             }
         };
         Ok(expand(state, &policy, now_ms, &runs))

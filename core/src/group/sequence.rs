@@ -58,7 +58,7 @@ pub(crate) fn next(
         return Next::Again(vec![Run { count: 1, ..first }]);
     }
     let waits = |run: &Run| matches!(run.held, Held::Released { due_ms } if due_ms > now_ms);
-    Next::Again(decide::first(runs.take_while(|run| !waits(run)), max))
+    Next::Again(decide::first(&mut runs.take_while(|run| !waits(run)), max))
 }
 
 /// Whether its holder has it, and time left.

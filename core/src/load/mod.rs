@@ -377,7 +377,8 @@ impl Loading<'_> {
         for (kind, path, body) in self.rewrites.drain(..) {
             let is_log = kind == block::Kind::Log;
             let done = meta::replace(sys, kind, &path, &body, true).and_then(|_| {
-                let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                let slash = path.bytes().rposition(|byte| byte == b'/');
+                let parent = slash.and_then(|at| path.get(..at)).unwrap_or("");
                 sys.sync_dir(parent)
                     .map_err(|e| Error::io(format!("{path} cannot be synced"), e))
             });

@@ -97,7 +97,7 @@ pub(super) fn boot_id() -> u128 {
 }
 
 fn parse_boot_id(text: &str) -> u128 {
-    let digits: String = text.trim().chars().filter(|&c| c != '-').collect();
+    let digits: String = text.trim_ascii().chars().filter(|&c| c != '-').collect();
     u128::from_str_radix(&digits, 16).unwrap_or(0)
 }
 

@@ -72,7 +72,8 @@ struct Place {
 
 impl Place {
     fn new(dir: &Arc<Dir>, path: &str) -> Place {
-        let (parent, name) = match path.rfind('/').and_then(|at| at.checked_add(1)) {
+        let slash = path.bytes().rposition(|byte| byte == b'/');
+        let (parent, name) = match slash.and_then(|at| at.checked_add(1)) {
             Some(at) => path.split_at(at),
             None => ("", path),
         };
