@@ -1406,8 +1406,8 @@ edgelog_status edgelog_group_remove_consumer(const edgelog_group *group,
 /**
  * edgelog_take_options.take: what this consumer has pending, the longest first, without a change
  * to it; what a consumer does first after a crash. Each call goes on behind the last one; behind
- * the end is one EDGELOG_END, and it starts over, as it does when the name is opened. In an ordered
- * group that is nothing after a crash, and renews no lease.
+ * the end is one EDGELOG_END, and it starts over, as it does when the name is opened. In an
+ * ordered group that is nothing after a crash, and renews no lease.
  */
 #define EDGELOG_TAKE_OWN 2
 

@@ -14,8 +14,8 @@ pub const EDGELOG_TAKE_DUE: u32 = 0;
 pub const EDGELOG_TAKE_NEW: u32 = 1;
 /// edgelog_take_options.take: what this consumer has pending, the longest first, without a change
 /// to it; what a consumer does first after a crash. Each call goes on behind the last one; behind
-/// the end is one EDGELOG_END, and it starts over, as it does when the name is opened. In an ordered
-/// group that is nothing after a crash, and renews no lease.
+/// the end is one EDGELOG_END, and it starts over, as it does when the name is opened. In an
+/// ordered group that is nothing after a crash, and renews no lease.
 pub const EDGELOG_TAKE_OWN: u32 = 2;
 
 /// edgelog_take_options.flags: the records count as acknowledged when the call returns, and are
