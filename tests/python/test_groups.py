@@ -108,7 +108,8 @@ def test_options(topic: edgelog.Topic) -> None:
     assert hash(options) == hash(topic.group("group").options)
     assert repr(options) == (
         "GroupOptions(durability='synced', ack_timeout_ms=1000, backoff_ms=10, "
-        'backoff_max_ms=100, max_deliveries=3, dead_letter="dead", consumer_ttl_ms=5000)'
+        "backoff_max_ms=100, max_deliveries=3, when_exhausted='give_up', dead_letter='dead', "
+        "consumer_ttl_ms=5000, ordered=False, lease_ttl_ms=10000, processing_timeout_ms=60000)"
     )
     group.configure(ack_timeout_ms=edgelog.NEVER_MS, durability="written")
     assert group.options.ack_timeout_ms == edgelog.NEVER_MS

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use edgelog_abi::{
-    Claim, ClaimOptions, Error, Member, Nack, Position as Place, Read, Status, Take, TakeOptions,
-    Timeout,
+    Claim, ClaimOptions, Error, GroupOptions, Member, Nack, Position as Place, Read, Status, Take,
+    TakeOptions, Timeout,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -13,6 +13,7 @@ use crate::convert::{self, Number};
 use crate::failure::{exception, invalid, Raise};
 use crate::group::Group;
 use crate::handling::Handling;
+use crate::lease::{self, Lease, Session};
 use crate::options;
 use crate::reader::{ignore_closed, ignore_forked};
 use crate::record::Record;
@@ -27,6 +28,15 @@ enum Fetched {
     Records(Vec<Py<Record>>),
     Nothing,
     Woken,
+    /// A partition of an ordered group is lost.
+    Fenced(Error),
+}
+
+/// What a read does when it is told that the consumer has lost a partition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OnFence {
+    Raise,
+    GoOn,
 }
 
 /// A consumer of a group: takes records, and says what became of them.
@@ -34,12 +44,17 @@ enum Fetched {
 /// One thread at a time reads and claims; another one gets MisuseError. Everything else is for any
 /// thread, also while one reads. As an iterable it is records(): it waits for ever, and a record is
 /// acknowledged when the next one is asked for.
+///
+/// In an ordered group it gets records of the partitions that are leased to it. It takes them, and
+/// keeps them, by reading; closing it gives them back.
 #[pyclass(frozen, weakref, module = "edgelog")]
 pub struct Consumer {
     seat: Seat<edgelog_abi::Consumer>,
     member: Member,
     name: String,
     found: Mutex<Found>,
+    /// In an ordered group, how long its leases last.
+    session: Option<Session>,
     /// Keeps the topic and the log from being closed by the garbage collector.
     #[pyo3(get)]
     group: Py<Group>,
@@ -60,12 +75,18 @@ impl Found {
 }
 
 impl Consumer {
-    pub fn of(group: Py<Group>, name: String, consumer: edgelog_abi::Consumer) -> Consumer {
+    pub fn of(
+        group: Py<Group>,
+        name: String,
+        consumer: edgelog_abi::Consumer,
+        options: &GroupOptions,
+    ) -> Consumer {
         Consumer {
             member: consumer.member(),
             seat: Seat::new("consumer", consumer),
             name,
             found: Mutex::default(),
+            session: options.ordered.then(|| Session::new(options.lease_ttl_ms)),
             group,
         }
     }
@@ -90,9 +111,10 @@ impl Consumer {
     ) -> PyResult<Fetched> {
         let mut seated = self.seat.take().raise(py)?;
         let consumer = seated.value().raise(py)?;
-        let (read, delivery) = py
-            .detach(|| call(consumer))
-            .map_err(|error| self.reason(py, error))?;
+        let (read, delivery) = match py.detach(|| call(consumer)) {
+            Err(error) if error.status() == Status::FENCED => return Ok(Fetched::Fenced(error)),
+            answer => answer.map_err(|error| self.reason(py, error))?,
+        };
         self.found().add(&Delivery::of(delivery));
         match read {
             Read::Records(records) => {
@@ -123,17 +145,33 @@ impl Consumer {
         options: &TakeOptions,
         max: u32,
         timeout: Timeout,
+        on_fence: OnFence,
     ) -> PyResult<Vec<Py<Record>>> {
         if max == 0 {
             return Err(invalid(py, "at least one record has to be asked for"));
         }
         self.found().last = Delivery::default();
+        let fetch = |slice| self.fetch(py, |consumer| consumer.read(options, max, slice));
+        let read = |slice| {
+            let mut fetched = fetch(slice)?;
+            if on_fence == OnFence::GoOn && matches!(fetched, Fetched::Fenced(_)) {
+                // A loss is told once, and the rest is its own. What is told again is that another
+                // one goes on under this name.
+                fetched = fetch(Timeout::Now)?;
+            }
+            match fetched {
+                Fetched::Records(records) => {
+                    self.has_read(options.take);
+                    Ok(Some(records))
+                }
+                Fetched::Woken => Ok(Some(Vec::new())),
+                Fetched::Nothing => Ok(None),
+                Fetched::Fenced(error) => Err(exception(py, &error)),
+            }
+        };
         // Most often there is something, and then nothing has to be prepared for a wait.
-        let read = |slice| self.fetch(py, |consumer| consumer.read(options, max, slice));
-        match read(Timeout::Now)? {
-            Fetched::Records(records) => return Ok(records),
-            Fetched::Woken => return Ok(Vec::new()),
-            Fetched::Nothing => {}
+        if let Some(records) = read(Timeout::Now)? {
+            return Ok(records);
         }
         // What it has itself does not become more by waiting.
         if timeout == Timeout::Now || options.take == Take::Own {
@@ -142,12 +180,36 @@ impl Consumer {
         let wait = Wait::new(py, timeout)?;
         loop {
             match read(wait.slice())? {
-                Fetched::Records(records) => return Ok(records),
-                Fetched::Woken => return Ok(Vec::new()),
-                Fetched::Nothing if wait.is_over(py)? => return Ok(Vec::new()),
-                Fetched::Nothing => {}
+                Some(records) => return Ok(records),
+                None if wait.is_over(py)? => return Ok(Vec::new()),
+                None => {}
             }
         }
+    }
+
+    fn has_read(&self, take: Take) {
+        if let Some(session) = self.session.as_ref().filter(|_| take != Take::Own) {
+            session.has_read();
+        }
+    }
+
+    /// Whether a record that was fetched before may still be handed out. In an ordered group it may
+    /// not when its partition was lost since, or when it comes again behind one that was refused.
+    /// As whoever asks is at work, the leases are kept meanwhile.
+    pub fn may_hand_out(&self, py: Python<'_>, record: &Record) -> PyResult<bool> {
+        let Some(session) = &self.session else {
+            return Ok(true);
+        };
+        let group = self.group.bind(py).get().inner();
+        let (member, name) = (&self.member, self.name.as_str());
+        let place = Place {
+            partition: record.partition(),
+            offset: record.offset(),
+        };
+        let deliveries = record.deliveries();
+        session.keep(py, group, member).raise(py)?;
+        py.detach(|| lease::is_held(group, member, name, place, deliveries))
+            .raise(py)
     }
 
     fn take_over<'py>(
@@ -164,6 +226,7 @@ impl Consumer {
         match self.fetch(py, |consumer| consumer.claim(claim, options, max))? {
             Fetched::Records(records) => PyList::new(py, records),
             Fetched::Nothing | Fetched::Woken => Ok(PyList::empty(py)),
+            Fetched::Fenced(error) => Err(exception(py, &error)),
         }
     }
 
@@ -207,6 +270,10 @@ impl Consumer {
     /// behind the last one and an empty list at the end. Keys and values are at most max_bytes
     /// bytes, or one record. With at_most_once the records count as acknowledged at once, and are
     /// lost if this process dies before it is done with them.
+    ///
+    /// In an ordered group "due" and "new" keep its leases, also while they wait. FencedError,
+    /// once: it has lost a partition; what it had of that one comes again elsewhere, so read on.
+    /// FencedError, each time: another object goes on under its name.
     #[pyo3(
         signature = (
             max=Number(256), timeout=Some(0.0), *, max_bytes=None, take=None, at_most_once=false
@@ -229,7 +296,8 @@ impl Consumer {
             max_bytes: max_bytes.map_or(0, |max_bytes| max_bytes.0),
             at_most_once,
         };
-        PyList::new(py, self.take(py, &options, max.0, timeout)?)
+        let records = self.take(py, &options, max.0, timeout, OnFence::Raise)?;
+        PyList::new(py, records)
     }
 
     /// Iterate over records and wait for new ones, one thread at a time.
@@ -244,6 +312,13 @@ impl Consumer {
     /// faster, and must be done within ack_timeout_ms. What was fetched and not handed out is
     /// released when the iterator goes. take is "due", "new" or "own", as in read; with "own" it
     /// stops at the end.
+    ///
+    /// In an ordered group the loop goes on when the consumer has lost a partition: what was
+    /// fetched of it is not handed out any more, and a record whose acknowledgement comes too late
+    /// comes again elsewhere. Nor is handed out what was fetched behind a record that was refused:
+    /// it comes again behind that one. Asking for the next record keeps the leases, so the body has
+    /// to be done within two thirds of lease_ttl_ms, or says acquire. FencedError: another object
+    /// goes on under its name.
     #[pyo3(
         signature = (timeout=None, *, ack=None, batch=Number(1), take=None),
         text_signature = "($self, timeout=None, *, ack=None, batch=1, take=None)"
@@ -275,7 +350,8 @@ impl Consumer {
     /// leaves it.
     ///
     /// The reason of a refusal is the exception's text. An exception that is no Exception, such as
-    /// KeyboardInterrupt, does not count as a delivery, and the records come again at once.
+    /// KeyboardInterrupt, does not count as a delivery, and the records come again at once. Those
+    /// in partitions that it has lost, in an ordered group, are "not_owner", and that is no error.
     fn handling(this: &Bound<'_, Self>, records: &Bound<'_, PyAny>) -> PyResult<Handling> {
         Handling::of(this.clone().unbind(), records)
     }
@@ -286,6 +362,9 @@ impl Consumer {
     /// those, at most 65,536. Answers for each what became of it: "done"; "already" if it was
     /// acknowledged, given up or removed; "not_owner" if another consumer has it, or none;
     /// "unknown" if it never was delivered. It is one step: after an error none was acknowledged.
+    ///
+    /// FencedError: this is an ordered group, and one of them is in a partition that it does not
+    /// have any more.
     fn ack<'py>(
         &self,
         py: Python<'py>,
@@ -297,6 +376,7 @@ impl Consumer {
     }
 
     /// Acknowledge all that it has of a partition up to this record, and tell how many those were.
+    /// FencedError: as with ack.
     fn ack_up_to(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         let place = one(py, record)?;
         py.detach(|| self.member.ack_up_to(place)).raise(py)
@@ -307,6 +387,9 @@ impl Consumer {
     ///
     /// They come after delay_ms; None: by the group's backoff_ms. The reason goes into the dead
     /// letter. With uncounted this delivery does not count, as there was no chance to do the work.
+    ///
+    /// In an ordered group what was delivered behind them in their partitions is not this
+    /// consumer's any more and comes again behind them. FencedError: as with ack.
     #[pyo3(signature = (records, *, delay_ms=None, reason="", uncounted=false))]
     fn nack<'py>(
         &self,
@@ -328,8 +411,8 @@ impl Consumer {
         records.answer(py, &outcomes)
     }
 
-    /// Begin ack_timeout_ms anew for records that it has: it is still at work. Records and answers
-    /// are those of ack.
+    /// Begin ack_timeout_ms anew for records that it has: it is still at work. Records, answers and
+    /// FencedError are those of ack.
     fn extend<'py>(
         &self,
         py: Python<'py>,
@@ -345,7 +428,7 @@ impl Consumer {
     /// Take over pending records, of whoever has them, and read them, at most 4,096 at once.
     ///
     /// Only those that were delivered at least min_idle_ms ago and min_deliveries times. With
-    /// uncounted it does not count as a delivery.
+    /// uncounted it does not count as a delivery. InvalidError: this is an ordered group.
     #[pyo3(
         signature = (
             records, *, min_idle_ms=Number(0), min_deliveries=Number(0), max_bytes=None,
@@ -420,6 +503,49 @@ impl Consumer {
         self.take_over(py, Claim::Idle, &options, max.0)
     }
 
+    /// Keep the consumer of an ordered group live for ttl_ms (None: the group's lease_ttl_ms), take
+    /// the partitions that it is to have, as reading does, and tell what it has then.
+    ///
+    /// For one that does not read for long, or wants to know what it gets. What time is left is
+    /// replaced, also by a shorter one; reading does not make it shorter. FencedError: as with
+    /// read. InvalidError: the group is not ordered. For any thread.
+    #[pyo3(signature = (ttl_ms=None))]
+    fn acquire(&self, py: Python<'_>, ttl_ms: Option<Number<u32>>) -> PyResult<Vec<Lease>> {
+        let ttl_ms = ttl_ms.map_or(0, |ttl_ms| ttl_ms.0);
+        let leases = py.detach(|| self.member.acquire(ttl_ms)).raise(py)?;
+        if let Some(session) = &self.session {
+            session.was_asked(ttl_ms);
+        }
+        Ok(lease::all(leases))
+    }
+
+    /// Give back a partition of an ordered group at once, or all that it has. What it has of them
+    /// and has not settled comes again to whoever takes them.
+    ///
+    /// It may take them again when it reads; a single one only where nobody else may. FencedError:
+    /// it does not have that partition. InvalidError: there is none of that number, or the group is
+    /// not ordered. For any thread.
+    #[pyo3(signature = (partition=None))]
+    fn release(&self, py: Python<'_>, partition: Option<Number<u32>>) -> PyResult<()> {
+        let partition = partition.map(|partition| partition.0);
+        py.detach(|| self.member.release(partition)).raise(py)
+    }
+
+    /// The epoch of the lease under which it has a partition of an ordered group.
+    ///
+    /// It is higher than that of every earlier lease of the group: a fencing token, by which others
+    /// can refuse what comes late from a consumer that has lost the partition. FencedError: it does
+    /// not have it. InvalidError: as with release. For any thread.
+    fn epoch(&self, py: Python<'_>, partition: Number<u32>) -> PyResult<u64> {
+        py.detach(|| self.member.epoch(partition.0)).raise(py)
+    }
+
+    /// For edgelog.aio: release what was read and nobody got. It comes again at once.
+    fn _give_back(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let places = settle::Records::of(records)?.places;
+        settle::give_back(py, &self.member, &places).raise(py)
+    }
+
     /// What the last read or claim delivered, and what it found on the way.
     #[getter]
     fn last_delivery(&self) -> Delivery {
@@ -445,7 +571,8 @@ impl Consumer {
 
     /// Close it; a read under way in another thread fails. A second time does nothing.
     ///
-    /// The consumer stays in its group, and what it has pending stays its own until it is due.
+    /// The consumer stays in its group, and what it has pending stays its own until it is due. In
+    /// an ordered group its partitions are given back at once.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.shut(py).raise(py)
     }

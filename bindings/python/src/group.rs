@@ -7,6 +7,8 @@ use pyo3::types::PyList;
 use crate::consumer::Consumer;
 use crate::convert::Number;
 use crate::failure::Raise;
+use crate::figures::figures;
+use crate::lease::{self, Lease};
 use crate::options;
 use crate::position::Position;
 use crate::reader::ignore_forked;
@@ -40,6 +42,10 @@ impl Group {
             topic,
         }
     }
+
+    pub fn inner(&self) -> &edgelog_abi::Group {
+        &self.inner
+    }
 }
 
 #[pymethods]
@@ -59,11 +65,14 @@ impl Group {
 
     /// Change its configuration, now and for later; what is not given stays as it is.
     ///
-    /// At 0, ack_timeout_ms and backoff_max_ms are the defaults again, and the others mean never.
-    /// An empty dead_letter means that nothing is kept of what is given up.
+    /// Options are those of Topic.group; whether it is ordered does not change. At 0,
+    /// ack_timeout_ms, backoff_max_ms, lease_ttl_ms and processing_timeout_ms are the defaults
+    /// again, and the others mean never. An empty dead_letter means that nothing is kept of what is
+    /// given up.
     #[pyo3(signature = (
         *, durability=None, ack_timeout_ms=None, backoff_ms=None, backoff_max_ms=None,
-        max_deliveries=None, dead_letter=None, consumer_ttl_ms=None
+        max_deliveries=None, when_exhausted=None, dead_letter=None, consumer_ttl_ms=None,
+        lease_ttl_ms=None, processing_timeout_ms=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn configure(
@@ -74,8 +83,11 @@ impl Group {
         backoff_ms: Option<Number<u32>>,
         backoff_max_ms: Option<Number<u32>>,
         max_deliveries: Option<Number<u32>>,
+        when_exhausted: Option<&Bound<'_, PyAny>>,
         dead_letter: Option<String>,
         consumer_ttl_ms: Option<Number<u32>>,
+        lease_ttl_ms: Option<Number<u32>>,
+        processing_timeout_ms: Option<Number<u32>>,
     ) -> PyResult<()> {
         let changes = GroupChanges {
             durability,
@@ -83,8 +95,11 @@ impl Group {
             backoff_ms,
             backoff_max_ms,
             max_deliveries,
+            when_exhausted,
             dead_letter,
             consumer_ttl_ms,
+            lease_ttl_ms,
+            processing_timeout_ms,
         };
         let mut options = py.detach(|| self.inner.options()).raise(py)?;
         changes.apply(&mut options)?;
@@ -169,6 +184,16 @@ impl Group {
         PyList::new(py, list)
     }
 
+    /// The leases of an ordered group in the order of partitions: all partitions, also those that
+    /// are nobody's, or what the consumer of this name has. The list of a group that is not ordered
+    /// is empty.
+    #[pyo3(signature = (consumer=None))]
+    fn leases(&self, py: Python<'_>, consumer: Option<&str>) -> PyResult<Vec<Lease>> {
+        py.detach(|| self.inner.leases(consumer))
+            .map(lease::all)
+            .raise(py)
+    }
+
     /// Acknowledge records, whoever has them. As Consumer.ack.
     fn ack<'py>(
         &self,
@@ -180,7 +205,8 @@ impl Group {
         records.answer(py, &outcomes)
     }
 
-    /// Refuse records, whoever has them. As Consumer.nack.
+    /// Refuse records, whoever has them. As Consumer.nack: in an ordered group what was delivered
+    /// behind them in their partitions comes again, too.
     #[pyo3(signature = (records, *, delay_ms=None, reason="", uncounted=false))]
     fn nack<'py>(
         &self,
@@ -205,7 +231,8 @@ impl Group {
     /// Remove a consumer, and tell how many records it had pending.
     ///
     /// Those are nobody's then and come again at once ("release"), or count as acknowledged
-    /// ("acknowledge"); with "if_idle" there must be none, or BusyError is raised.
+    /// ("acknowledge"); with "if_idle" there must be none, or BusyError is raised. In an ordered
+    /// group what it is leased is given back.
     #[pyo3(signature = (name, *, removal=None))]
     fn remove_consumer(
         &self,
@@ -223,16 +250,16 @@ impl Group {
 
     /// Join it as the consumer of this name, which is for one at a time.
     ///
-    /// Who opens a name again, after a crash too, takes up what it left pending.
+    /// Who opens a name again, after a crash too, takes up what it left pending. In an ordered
+    /// group what it left goes with its partitions, and another object of that name loses them and
+    /// is told FencedError; none is leased to the new one before its first read.
     fn consumer(this: &Bound<'_, Self>, name: &str) -> PyResult<Consumer> {
         let py = this.py();
         let inner = &this.get().inner;
-        let consumer = py.detach(|| inner.consumer(name)).raise(py)?;
-        Ok(Consumer::of(
-            this.clone().unbind(),
-            name.to_owned(),
-            consumer,
-        ))
+        let join = || Ok((inner.options()?, inner.consumer(name)?));
+        let (options, consumer) = py.detach(join).raise(py)?;
+        let group = this.clone().unbind();
+        Ok(Consumer::of(group, name.to_owned(), consumer, &options))
     }
 
     /// Close this handle; the group stays, and so do its consumers. A second time does nothing.
@@ -266,24 +293,34 @@ impl Group {
     }
 }
 
-/// The configuration of a group, as it is in force.
-#[pyclass(frozen, get_all, eq, hash, module = "edgelog")]
-#[derive(PartialEq, Eq, Hash)]
-pub struct GroupOptions {
-    /// What a change of the group has done when its call returns: "written" or "synced".
-    durability: &'static str,
-    /// After how long a record that was not acknowledged comes again; NEVER_MS: never.
-    ack_timeout_ms: u32,
-    /// How long a refused record waits, doubled with each delivery.
-    backoff_ms: u32,
-    /// The longest such wait.
-    backoff_max_ms: u32,
-    /// After how many deliveries a record is given up; 0: never.
-    max_deliveries: u32,
-    /// The topic that gets a copy of what is given up, or None.
-    dead_letter: Option<String>,
-    /// After how long a consumer goes that neither reads nor has anything pending; 0: never.
-    consumer_ttl_ms: u32,
+figures! {
+    /// The configuration of a group, as it is in force.
+    GroupOptions {
+        /// What a change of the group has done when its call returns: "written" or "synced".
+        durability: &'static str,
+        /// After how long a record that was not acknowledged comes again; NEVER_MS: never.
+        ack_timeout_ms: u32,
+        /// How long a refused record waits, doubled with each delivery.
+        backoff_ms: u32,
+        /// The longest such wait.
+        backoff_max_ms: u32,
+        /// After how many deliveries a record is exhausted; 0: never.
+        max_deliveries: u32,
+        /// What becomes of it then: it is given up ("give_up"), or its partition stands still
+        /// ("halt").
+        when_exhausted: &'static str,
+        /// The topic that gets a copy of what is given up, or None.
+        dead_letter: Option<String>,
+        /// After how long a consumer goes that neither reads nor has anything pending; 0: never.
+        consumer_ttl_ms: u32,
+        /// Whether partitions are leased to consumers.
+        ordered: bool,
+        /// In an ordered group, for how long a consumer keeps its partitions without reading.
+        lease_ttl_ms: u32,
+        /// In an ordered group, after how long a consumer loses a partition that it has records of
+        /// and settles none; NEVER_MS: never.
+        processing_timeout_ms: u32,
+    }
 }
 
 impl GroupOptions {
@@ -294,29 +331,13 @@ impl GroupOptions {
             backoff_ms: options.backoff_ms,
             backoff_max_ms: options.backoff_max_ms,
             max_deliveries: options.max_deliveries,
+            when_exhausted: options::when_exhausted_word(options.when_exhausted),
             dead_letter: options.dead_letter,
             consumer_ttl_ms: options.consumer_ttl_ms,
+            ordered: options.ordered,
+            lease_ttl_ms: options.lease_ttl_ms,
+            processing_timeout_ms: options.processing_timeout_ms,
         }
-    }
-}
-
-#[pymethods]
-impl GroupOptions {
-    fn __repr__(&self) -> String {
-        let dead_letter = match &self.dead_letter {
-            Some(name) => format!("{name:?}"),
-            None => "None".to_owned(),
-        };
-        format!(
-            "GroupOptions(durability='{}', ack_timeout_ms={}, backoff_ms={}, backoff_max_ms={}, \
-             max_deliveries={}, dead_letter={dead_letter}, consumer_ttl_ms={})",
-            self.durability,
-            self.ack_timeout_ms,
-            self.backoff_ms,
-            self.backoff_max_ms,
-            self.max_deliveries,
-            self.consumer_ttl_ms,
-        )
     }
 }
 
@@ -328,8 +349,11 @@ pub struct GroupChanges<'a, 'py> {
     pub backoff_ms: Option<Number<u32>>,
     pub backoff_max_ms: Option<Number<u32>>,
     pub max_deliveries: Option<Number<u32>>,
+    pub when_exhausted: Option<&'a Bound<'py, PyAny>>,
     pub dead_letter: Option<String>,
     pub consumer_ttl_ms: Option<Number<u32>>,
+    pub lease_ttl_ms: Option<Number<u32>>,
+    pub processing_timeout_ms: Option<Number<u32>>,
 }
 
 impl GroupChanges<'_, '_> {
@@ -346,7 +370,15 @@ impl GroupChanges<'_, '_> {
         set(&mut options.backoff_ms, self.backoff_ms);
         set(&mut options.backoff_max_ms, self.backoff_max_ms);
         set(&mut options.max_deliveries, self.max_deliveries);
+        if let Some(when_exhausted) = self.when_exhausted {
+            options.when_exhausted = options::when_exhausted(when_exhausted)?;
+        }
         set(&mut options.consumer_ttl_ms, self.consumer_ttl_ms);
+        set(&mut options.lease_ttl_ms, self.lease_ttl_ms);
+        set(
+            &mut options.processing_timeout_ms,
+            self.processing_timeout_ms,
+        );
         if let Some(name) = self.dead_letter {
             options.dead_letter = Some(name).filter(|name| !name.is_empty());
         }

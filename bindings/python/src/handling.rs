@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::consumer::Consumer;
 use crate::failure::Raise;
-use crate::settle::{nack_for, Records};
+use crate::settle::{each_partition, nack_for, Records};
 
 /// For `with`: see Consumer.handling.
 #[pyclass(frozen, module = "edgelog")]
@@ -50,11 +50,14 @@ impl Handling {
             _ => None,
         };
         let outcomes = match &error {
-            None => py.detach(|| member.ack(places)).raise(py)?,
+            None => py
+                .detach(|| each_partition(places, |places| member.ack(places)))
+                .raise(py)?,
             Some(error) => {
                 let mut reason = String::new();
                 let nack = nack_for(py, error, &mut reason);
-                match py.detach(|| member.nack(places, &nack)) {
+                let refuse = |places: &[Place]| member.nack(places, &nack);
+                match py.detach(|| each_partition(places, refuse)) {
                     Ok(outcomes) => outcomes,
                     // The exception that is under way says more. The records come again by
                     // themselves.

@@ -15,6 +15,7 @@ mod group;
 mod handling;
 mod interpreter;
 mod keep;
+mod lease;
 mod log;
 mod options;
 mod position;
@@ -77,6 +78,8 @@ mod _edgelog {
     use crate::handling::Handling;
     #[pymodule_export]
     use crate::keep::{keep_all, keep_for, keep_last, keep_nothing, Keep};
+    #[pymodule_export]
+    use crate::lease::Lease;
     #[pymodule_export]
     use crate::log::{open, Log};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 
 use edgelog_abi::{
     Create, Durability, Maintenance, Mode, OnDamage, OnGap, Removal, Start, Take,
-    TopicOptions as Options, WhenFull,
+    TopicOptions as Options, WhenExhausted, WhenFull,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -47,6 +47,10 @@ const DURABILITIES: [(&str, Durability); 3] = [
 const WHEN_FULL: [(&str, WhenFull); 2] = [
     ("drop_oldest", WhenFull::DropOldest),
     ("reject", WhenFull::Reject),
+];
+const WHEN_EXHAUSTED: [(&str, WhenExhausted); 2] = [
+    ("give_up", WhenExhausted::GiveUp),
+    ("halt", WhenExhausted::Halt),
 ];
 
 #[inline]
@@ -113,6 +117,17 @@ pub fn removal(object: &Bound<'_, PyAny>) -> PyResult<Removal> {
         ("if_idle", Removal::IfIdle),
     ];
     choose("removal", object, &choices)
+}
+
+pub fn when_exhausted(object: &Bound<'_, PyAny>) -> PyResult<WhenExhausted> {
+    choose("when_exhausted", object, &WHEN_EXHAUSTED)
+}
+
+pub fn when_exhausted_word(when_exhausted: WhenExhausted) -> &'static str {
+    let found = WHEN_EXHAUSTED
+        .iter()
+        .find(|(_, choice)| *choice == when_exhausted);
+    found.map_or("give_up", |(word, _)| word)
 }
 
 /// Whether a loop acknowledges by itself.

@@ -76,6 +76,10 @@ impl Record {
         self.partition
     }
 
+    pub fn deliveries(&self) -> u32 {
+        self.deliveries
+    }
+
     pub fn offset(&self) -> u64 {
         self.offset
     }

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use edgelog_abi::{Member, Nack, Position as Place, Take, TakeOptions, Timeout};
+use edgelog_abi::{Member, Position as Place, Status, Take, TakeOptions, Timeout};
 use pyo3::prelude::*;
 
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, OnFence};
 use crate::convert;
-use crate::failure::Raise;
+use crate::failure::exception;
 use crate::record::Record;
-use crate::settle::nack_for;
+use crate::settle::{give_back, nack_for};
 
 /// Iterates over a consumer's records, and says what became of them: see Consumer.records.
 #[pyclass(frozen, name = "ConsumerRecords", module = "edgelog")]
@@ -63,10 +63,14 @@ impl Records {
         let held = self.state().held;
         if let Some(place) = held {
             let member = self.consumer.get().member();
-            // Whoever was too slow for ack_timeout_ms is no owner any more: the record comes again,
-            // which is what it may do, and no failure of this loop.
-            py.detach(|| member.ack(&[place])).raise(py)?;
-            self.state().held = None;
+            // Whoever was too slow for ack_timeout_ms, or has lost the partition, is no owner any
+            // more: the record comes again, which is what it may do, and no failure of this loop.
+            match py.detach(|| member.ack(&[place])) {
+                Err(error) if error.status() != Status::FENCED => {
+                    return Err(exception(py, &error))
+                }
+                _ => self.state().held = None,
+            }
         }
         Ok(())
     }
@@ -74,11 +78,16 @@ impl Records {
     /// Sees to it that there is a next record. False: there is none.
     fn advance(&self, py: Python<'_>, timeout: Timeout) -> PyResult<bool> {
         self.settle(py)?;
-        if !self.state().ready.is_empty() {
-            return Ok(true);
-        }
         let consumer = self.consumer.get();
-        let records = consumer.take(py, &self.options, self.batch, timeout)?;
+        loop {
+            let next = self.state().ready.front().map(|next| next.clone_ref(py));
+            let Some(next) = next else { break };
+            if consumer.may_hand_out(py, next.get())? {
+                return Ok(true);
+            }
+            self.state().ready.pop_front();
+        }
+        let records = consumer.take(py, &self.options, self.batch, timeout, OnFence::GoOn)?;
         let mut state = self.state();
         state.ready.extend(records);
         Ok(!state.ready.is_empty())
@@ -151,18 +160,13 @@ impl Drop for Records {
 /// Refuses what a loop was left with. Errors have nowhere to go, and mean that the records come
 /// again later.
 fn release(py: Python<'_>, member: &Member, state: &State, error: Option<&PyErr>) {
+    // What nobody got goes first: in an ordered group a refusal takes back what lies behind it, and
+    // that would count as a delivery.
+    let unread: Vec<Place> = state.ready.iter().map(place).collect();
+    drop(give_back(py, member, &unread));
     if let (Some(place), Some(error)) = (state.held, error) {
         let mut reason = String::new();
         let nack = nack_for(py, error, &mut reason);
         drop(py.detach(|| member.nack(&[place], &nack)));
-    }
-    let unread: Vec<Place> = state.ready.iter().map(place).collect();
-    if !unread.is_empty() {
-        let nack = Nack {
-            delay_ms: Some(0),
-            uncounted: true,
-            reason: "",
-        };
-        drop(py.detach(|| member.nack(&unread, &nack)));
     }
 }

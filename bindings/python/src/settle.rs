@@ -1,6 +1,8 @@
 //! What callers say about records, and what became of them.
 
-use edgelog_abi::{Nack, Outcome, Position as Place};
+use std::collections::BTreeSet;
+
+use edgelog_abi::{Member, Nack, Outcome, Position as Place, Result, Status};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString, PyTuple};
@@ -95,15 +97,56 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
+/// Settles what can be settled: a call that meets a partition that the consumer has lost does
+/// nothing, so then it is made for each partition. Of what is lost it is no owner.
+pub fn each_partition(
+    places: &[Place],
+    settle: impl Fn(&[Place]) -> Result<Vec<Outcome>>,
+) -> Result<Vec<Outcome>> {
+    match settle(places) {
+        Err(error) if error.status() == Status::FENCED => {}
+        answer => return answer,
+    }
+    let mut outcomes = vec![Outcome::NotOwner; places.len()];
+    let partitions: BTreeSet<u32> = places.iter().map(|place| place.partition).collect();
+    for partition in partitions {
+        let is_in = |place: &Place| place.partition == partition;
+        let some: Vec<Place> = places.iter().copied().filter(is_in).collect();
+        match settle(&some) {
+            Ok(answers) => {
+                let slots = places.iter().zip(&mut outcomes);
+                let slots = slots.filter(|(place, _)| is_in(place));
+                slots
+                    .zip(answers)
+                    .for_each(|((_, slot), outcome)| *slot = outcome);
+            }
+            Err(error) if error.status() == Status::FENCED => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Releases what was fetched and nobody got: it comes again at once, and that was no delivery.
+pub fn give_back(py: Python<'_>, member: &Member, places: &[Place]) -> Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let refuse = |places: &[Place]| member.nack(places, &NOBODY_GOT_IT);
+    py.detach(|| each_partition(places, refuse)).map(drop)
+}
+
+const NOBODY_GOT_IT: Nack<'static> = Nack {
+    delay_ms: Some(0),
+    uncounted: true,
+    reason: "",
+};
+
 /// How a record is refused on which an exception has ended the work.
 pub fn nack_for<'a>(py: Python<'_>, error: &PyErr, reason: &'a mut String) -> Nack<'a> {
     if !error.is_instance_of::<pyo3::exceptions::PyException>(py) {
         // Ctrl-C, an exit, the end of a task: the record is not to blame.
-        return Nack {
-            delay_ms: Some(0),
-            uncounted: true,
-            reason: "",
-        };
+        return NOBODY_GOT_IT;
     }
     *reason = error.to_string();
     Nack {

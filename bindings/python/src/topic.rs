@@ -347,11 +347,27 @@ impl Topic {
     /// durability says what a change of the group has done when its call returns: "written" (with
     /// the operating system, the default) or "synced" (on the medium).
     ///
-    /// TooLargeError: the topic has 1,024 groups.
-    #[pyo3(signature = (
-        name, *, start=None, create=None, durability=None, ack_timeout_ms=None, backoff_ms=None,
-        backoff_max_ms=None, max_deliveries=None, dead_letter=None, consumer_ttl_ms=None
-    ))]
+    /// With ordered, each partition is leased to one consumer at a time, which gets its records in
+    /// their order; that is said when the group is made, and stays so. A consumer that does not
+    /// read for lease_ttl_ms (10,000) loses its partitions; one that has records of a partition and
+    /// settles none for processing_timeout_ms (60,000; NEVER_MS: never) loses that one. With
+    /// when_exhausted "halt" a record that was delivered max_deliveries times is not given up
+    /// ("give_up"): its partition stands still until somebody acknowledges it.
+    ///
+    /// InvalidError: the group is there and not ordered, or "halt" without ordered. TooLargeError:
+    /// the topic has 1,024 groups.
+    #[pyo3(
+        signature = (
+            name, *, start=None, create=None, durability=None, ack_timeout_ms=None,
+            backoff_ms=None, backoff_max_ms=None, max_deliveries=None, when_exhausted=None,
+            dead_letter=None, consumer_ttl_ms=None, ordered=false, lease_ttl_ms=None,
+            processing_timeout_ms=None
+        ),
+        text_signature = "($self, name, *, start=None, create=None, durability=None, \
+            ack_timeout_ms=None, backoff_ms=None, backoff_max_ms=None, max_deliveries=None, \
+            when_exhausted=None, dead_letter=None, consumer_ttl_ms=None, ordered=False, \
+            lease_ttl_ms=None, processing_timeout_ms=None)"
+    )]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn group(
         this: &Bound<'_, Self>,
@@ -363,8 +379,12 @@ impl Topic {
         backoff_ms: Option<Number<u32>>,
         backoff_max_ms: Option<Number<u32>>,
         max_deliveries: Option<Number<u32>>,
+        when_exhausted: Option<&Bound<'_, PyAny>>,
         dead_letter: Option<String>,
         consumer_ttl_ms: Option<Number<u32>>,
+        ordered: bool,
+        lease_ttl_ms: Option<Number<u32>>,
+        processing_timeout_ms: Option<Number<u32>>,
     ) -> PyResult<Group> {
         let py = this.py();
         let create = options::create(create)?;
@@ -375,10 +395,16 @@ impl Topic {
             backoff_ms,
             backoff_max_ms,
             max_deliveries,
+            when_exhausted,
             dead_letter,
             consumer_ttl_ms,
+            lease_ttl_ms,
+            processing_timeout_ms,
         };
-        let mut options = GroupOptions::default();
+        let mut options = GroupOptions {
+            ordered,
+            ..GroupOptions::default()
+        };
         changes.apply(&mut options)?;
         let inner = &this.get().inner;
         let group = py

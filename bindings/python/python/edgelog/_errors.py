@@ -157,7 +157,10 @@ class UnsupportedError(Error):
 
 
 class FencedError(Error):
-    """The partition of an ordered group is not this consumer's any more."""
+    """The partition of an ordered group is not this consumer's any more; partition says which.
+
+    Nothing of the call was done. What it had of the partition comes to whoever has it now: read on.
+    """
 
 
 _CLASSES: dict[str, type[Error]] = {

@@ -207,10 +207,6 @@ class Consumer:
         """The same, of all reads and claims."""
         return self._consumer.total_delivery
 
-    def _release(self, records: list[edgelog.Record]) -> None:
-        if records:
-            self._consumer.nack(records, delay_ms=0, uncounted=True)
-
     async def read(
         self,
         max: int = 256,
@@ -223,7 +219,7 @@ class Consumer:
         """Read at least one record and at most max: see edgelog.Consumer.read.
 
         A task that is cancelled meanwhile has got none: they come again at once, and that was no
-        delivery.
+        delivery. FencedError, once: it has lost a partition of an ordered group.
         """
 
         def read(rest: float | None) -> list[edgelog.Record]:
@@ -232,7 +228,7 @@ class Consumer:
             )
 
         timeout = 0.0 if take == "own" else timeout
-        return await self._waiter.wait(read, timeout, self._release)
+        return await self._waiter.wait(read, timeout, self._consumer._give_back)
 
     def records(
         self,
@@ -327,7 +323,7 @@ class Consumer:
                 uncounted=uncounted,
             )
 
-        return await self._waiter.wait(claim, 0.0, self._release)
+        return await self._waiter.wait(claim, 0.0, self._consumer._give_back)
 
     async def claim_from(
         self,
@@ -351,7 +347,7 @@ class Consumer:
                 uncounted=uncounted,
             )
 
-        return await self._waiter.wait(claim, 0.0, self._release)
+        return await self._waiter.wait(claim, 0.0, self._consumer._give_back)
 
     async def claim_idle(
         self,
@@ -373,7 +369,19 @@ class Consumer:
                 uncounted=uncounted,
             )
 
-        return await self._waiter.wait(claim, 0.0, self._release)
+        return await self._waiter.wait(claim, 0.0, self._consumer._give_back)
+
+    async def acquire(self, ttl_ms: int | None = None) -> list[edgelog.Lease]:
+        """Take the partitions that it is to have: see edgelog.Consumer.acquire."""
+        return await asyncio.to_thread(self._consumer.acquire, ttl_ms)
+
+    async def release(self, partition: int | None = None) -> None:
+        """Give back a partition, or all that it has: see edgelog.Consumer.release."""
+        await asyncio.to_thread(self._consumer.release, partition)
+
+    async def epoch(self, partition: int) -> int:
+        """Tell the epoch under which it has a partition: see edgelog.Consumer.epoch."""
+        return await asyncio.to_thread(self._consumer.epoch, partition)
 
     def wake(self) -> None:
         """End the wait under way, or the next one. For any thread."""
