@@ -16,6 +16,7 @@ import pytest
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent.parent / "bindings" / "python"
+DOCS = HERE.parent.parent / "docs"
 
 
 def run(*command: str, cwd: Path) -> None:
@@ -62,8 +63,8 @@ def test_everything_public_is_documented() -> None:
     assert set(edgelog.__all__) == found - {"aio"}
 
 
-def samples() -> list[str]:
-    text = (PACKAGE / "README.md").read_text()
+def samples(file: Path = PACKAGE / "README.md") -> list[str]:
+    text = file.read_text()
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
@@ -84,6 +85,6 @@ def test_there_are_samples() -> None:
 
 
 def test_the_samples_are_typed_strictly(tmp_path: Path) -> None:
-    for number, sample in enumerate(samples()):
+    for number, sample in enumerate(samples() + samples(DOCS / "ordered.md")):
         (tmp_path / f"sample{number}.py").write_text(sample)
     run("mypy", "--strict", *sorted(str(file) for file in tmp_path.glob("*.py")), cwd=tmp_path)
