@@ -97,6 +97,17 @@ test('a signal ends a wait', async (t) => {
   assert.deepEqual(texts(await held(reader.read(FOREVER))), ['a']);
 });
 
+test('a signal that comes while a look is taken ends the wait, too', async (t) => {
+  const topic = await openTopic(t);
+  const [reader, group] = [await topic.reader(), await topic.group('g')];
+  for (const reads of [reader, await group.consumer('c')]) {
+    const controller = new AbortController();
+    const read = reads.read({ ...FOREVER, signal: controller.signal });
+    controller.abort();
+    await assert.rejects(held(read), { name: 'AbortError' });
+  }
+});
+
 test('a signal that comes too late loses no record and leaves nothing behind', async (t) => {
   const topic = await openTopic(t);
   const reader = await topic.reader();

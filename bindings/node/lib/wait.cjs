@@ -37,6 +37,8 @@ class Waits {
   // `ask` waits so many milliseconds, and gives a status and records. A wait does not keep the
   // process alive; a timer does, for those who ask for it.
   async run(ask, milliseconds, signal) {
+    // It may have come while a look was taken at what is there.
+    signal?.throwIfAborted();
     const deadline = performance.now() + milliseconds;
     const timer = this.#held ? setInterval(() => {}, TIMER_MS_MAX) : undefined;
     let aborted = false;
