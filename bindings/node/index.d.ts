@@ -254,16 +254,38 @@ export interface GroupChanges {
   backoffMs?: number | undefined;
   /** The longest such wait. Default 60000, or `backoffMs` where that is longer. */
   backoffMaxMs?: number | undefined;
-  /** After how many deliveries a record is given up. Default 0: never. */
+  /** After how many deliveries a record is exhausted, see `whenExhausted`. Default 0: never. */
   maxDeliveries?: number | undefined;
+  /**
+   * What becomes of an exhausted record. `give_up` (the default): it goes, and `deadLetter` gets a
+   * copy. `halt`, only in an ordered group: its partition stands still until somebody acknowledges
+   * it, as {@link Group.ack} may.
+   */
+  whenExhausted?: 'give_up' | 'halt' | undefined;
   /** The topic that gets a copy of what is given up. Default `null`: none. */
   deadLetter?: string | null | undefined;
   /** After how long a consumer goes that neither reads nor has anything pending. 0: never. */
   consumerTtlMs?: number | undefined;
+  /**
+   * In an ordered group, for how long a consumer keeps its partitions without reading; a loop reads
+   * when it asks for the next record. Default 10000.
+   */
+  leaseTtlMs?: number | undefined;
+  /**
+   * In an ordered group, after how long a consumer loses a partition that it has records of and
+   * neither settles nor extends any. Default 60000; `Infinity`: never.
+   */
+  processingTimeoutMs?: number | undefined;
 }
 
-/** Options for opening a group. All but `create` matter only when it is made. */
+/** Options for opening a group. All but `create` and `ordered` matter only when it is made. */
 export interface GroupOptions extends GroupChanges {
+  /**
+   * Each partition is leased to one consumer at a time, which alone gets its records, in their
+   * order. Said when the group is made; it stays so. INVALID where the group is there and is not.
+   * Default `false`.
+   */
+  ordered?: boolean | undefined;
   /** Default `if_missing`. */
   create?: Create | undefined;
   /** Where its cursor begins. Default `earliest`. */
@@ -279,6 +301,10 @@ export interface GroupOptionsInForce {
   maxDeliveries: number;
   deadLetter: string | null;
   consumerTtlMs: number;
+  ordered: boolean;
+  leaseTtlMs: number;
+  processingTimeoutMs: number;
+  whenExhausted: 'give_up' | 'halt';
 }
 
 /** Options of a consumer's read in place. */
@@ -316,6 +342,33 @@ export interface FollowTakeOptions extends TakeOptions {
   max?: number | undefined;
   /** Ends when nothing came for so long. Default: never. */
   timeoutMs?: number | undefined;
+  /**
+   * Who acknowledges: the program (`explicit`, the default), or the loop when it asks for the next
+   * record (`auto`). The record on which an `auto` loop is left, by `break`, `return` or an
+   * exception, is not acknowledged. Not with `atMostOnce`.
+   */
+  ack?: 'explicit' | 'auto' | undefined;
+}
+
+/** Options of {@link Consumer.acquire}. */
+export interface AcquireOptions {
+  /** For how long, at most 2147483647. Default 0: the group's `leaseTtlMs`. */
+  ttlMs?: number | undefined;
+}
+
+/** The right of one consumer of an ordered group to the records of one partition. */
+export interface Lease {
+  partition: number;
+  /** `null`: nobody has it. */
+  consumer: string | null;
+  /** Of this lease, or of the partition's last one if it is nobody's; 0: it was never leased. */
+  epoch: bigint;
+  /** Until it ends, unless its consumer reads again; 0 if it is nobody's. */
+  endsInMs: number;
+  /** Its consumer gets nothing new of it, and hands it over when it has settled what it has. */
+  draining: boolean;
+  /** The partition stands still, see `whenExhausted`. */
+  halted: boolean;
 }
 
 /** Which pending records are taken over, and how. */
@@ -864,6 +917,13 @@ export class Group {
   pending(filter?: PendingFilter): Promise<PendingRecord[]>;
   pendingSync(filter?: PendingFilter): PendingRecord[];
 
+  /**
+   * The leases of an ordered group, in the order of partitions: all of them, also those that are
+   * nobody's, or what one consumer has. Empty in a group that is not ordered.
+   */
+  leases(consumer?: string): Promise<Lease[]>;
+  leasesSync(consumer?: string): Lease[];
+
   /** {@link Consumer.ack}, whoever has the records. */
   ack(record: Position): Promise<Outcome>;
   ack(records: readonly Position[]): Promise<Outcome[]>;
@@ -888,7 +948,8 @@ export class Group {
 
   /**
    * Joins as a consumer. A consumer is its name: whoever opens it again, after a crash too, takes
-   * up what it left pending. A name is for one at a time.
+   * up what it left pending. A name is for one at a time: in an ordered group the one who had it
+   * before is fenced.
    */
   consumer(name: string): Promise<Consumer>;
   consumerSync(name: string): Consumer;
@@ -910,6 +971,10 @@ export interface RemovalOptions {
  * A consumer of a group. One read or claim at a time: a second one while the first is under way
  * fails with MISUSE. All else may come at any time; what is said of records by promise is done in
  * the order of the calls, also if they are not awaited.
+ *
+ * In an ordered group, a consumer that has lost a partition is told FENCED, with the partition in
+ * the error: by each `ack`, `nack` and `extend` of records of it, and once by its next `read` or
+ * `acquire`. What it had of the partition is another's then. A loop goes on by itself.
  */
 export class Consumer implements AsyncIterable<Delivered> {
   private constructor();
@@ -924,7 +989,8 @@ export class Consumer implements AsyncIterable<Delivered> {
 
   /**
    * The next records. None: nothing now, the time is over, or {@link Consumer.wake} was called.
-   * Each of them is pending until it is acknowledged.
+   * Each of them is pending until it is acknowledged. In an ordered group only what is leased to
+   * this consumer comes; reading, also while it waits, takes partitions and keeps them.
    *
    * Waits on a thread of the consumer's own. A wait does not keep the process alive, see
    * {@link Consumer.ref}.
@@ -938,12 +1004,15 @@ export class Consumer implements AsyncIterable<Delivered> {
 
   /**
    * The records that are there and then those that come, one at a time. Nothing is acknowledged by
-   * itself. Ends after `timeoutMs` without a record, by {@link Consumer.wake}, and with `take:
-   * 'own'` behind the last one.
+   * itself, unless asked for. Ends after `timeoutMs` without a record, by {@link Consumer.wake},
+   * and with `take: 'own'` behind the last one.
+   *
+   * In an ordered group the loop goes on when a partition was lost. What it has fetched ahead is
+   * dropped when it is another's: when the lease has ended, or a record before it was refused.
    */
   follow(options?: FollowTakeOptions): AsyncIterableIterator<Delivered>;
 
-  /** Takes over pending records, of whoever has them, and reads them. */
+  /** Takes over pending records, of whoever has them, and reads them. Not in an ordered group. */
   claim(records: Position | readonly Position[], options?: ClaimOptions): Promise<Delivered[]>;
   claimSync(records: Position | readonly Position[], options?: ClaimOptions): Delivered[];
 
@@ -955,7 +1024,10 @@ export class Consumer implements AsyncIterable<Delivered> {
   claimIdle(options: ClaimOptions & { minIdleMs: number | bigint }): Promise<Delivered[]>;
   claimIdleSync(options: ClaimOptions & { minIdleMs: number | bigint }): Delivered[];
 
-  /** Acknowledges records: they are done. Others than its own it leaves alone. */
+  /**
+   * Acknowledges records: they are done. Others than its own it leaves alone. It rejects with
+   * FENCED when one of them is in a partition that was lost; those in other partitions are done.
+   */
   ack(record: Position): Promise<Outcome>;
   ack(records: readonly Position[]): Promise<Outcome[]>;
   ackSync(record: Position): Outcome;
@@ -969,17 +1041,48 @@ export class Consumer implements AsyncIterable<Delivered> {
   ackUpTo(record: Position): Promise<bigint>;
   ackUpToSync(record: Position): bigint;
 
-  /** Refuses records: they come again, or are given up if that was `maxDeliveries`. */
+  /**
+   * Refuses records: they come again, or are exhausted if that was `maxDeliveries`. In an ordered
+   * group what was delivered behind them comes again behind them. FENCED as for `ack`.
+   */
   nack(record: Position, options?: NackOptions): Promise<Outcome>;
   nack(records: readonly Position[], options?: NackOptions): Promise<Outcome[]>;
   nackSync(record: Position, options?: NackOptions): Outcome;
   nackSync(records: readonly Position[], options?: NackOptions): Outcome[];
 
-  /** Begins `ackTimeoutMs` anew: it is still at work on them. */
+  /**
+   * Begins `ackTimeoutMs` anew, and `processingTimeoutMs` of their partitions: it is still at work
+   * on them. FENCED as for `ack`.
+   */
   extend(record: Position): Promise<Outcome>;
   extend(records: readonly Position[]): Promise<Outcome[]>;
   extendSync(record: Position): Outcome;
   extendSync(records: readonly Position[]): Outcome[];
+
+  /**
+   * Keeps the consumer of an ordered group live for `ttlMs`, and takes the partitions that it is to
+   * have, as reading does: for one that does not read for long, or wants to know what it gets. What
+   * time is left is replaced, also by a shorter one. INVALID in a group that is not ordered.
+   *
+   * @returns What it has then.
+   */
+  acquire(options?: AcquireOptions): Promise<Lease[]>;
+  acquireSync(options?: AcquireOptions): Lease[];
+
+  /**
+   * Gives back a partition of an ordered group at once, or all that it has. What it has of them and
+   * has not settled comes again to whoever takes them. It may take them again when it reads; a
+   * single one only where nobody else may. FENCED for one that it does not have.
+   */
+  release(partition?: number): Promise<void>;
+  releaseSync(partition?: number): void;
+
+  /**
+   * The epoch of its lease of a partition: a fencing token, which is higher than that of every
+   * earlier lease of the group. FENCED when it does not have the partition.
+   */
+  epoch(partition: number): Promise<bigint>;
+  epochSync(partition: number): bigint;
 
   /** Ends the wait under way, or else the next one, without records. */
   wake(): void;
@@ -994,7 +1097,8 @@ export class Consumer implements AsyncIterable<Delivered> {
 
   /**
    * Closes this handle. A wait under way ends with CLOSED; acknowledgements under way are waited
-   * for. The consumer stays in its group, and what it has pending stays its own until it is due.
+   * for. The consumer stays in its group, and what it has pending stays its own until it is due. In
+   * an ordered group its partitions are given back.
    */
   close(): Promise<void>;
   closeSync(): void;

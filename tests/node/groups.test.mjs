@@ -63,6 +63,10 @@ test('options are kept, read back and changed', async (t) => {
     maxDeliveries: 0,
     deadLetter: 'dead',
     consumerTtlMs: 0,
+    ordered: false,
+    leaseTtlMs: 10000,
+    processingTimeoutMs: 60000,
+    whenExhausted: 'give_up',
   });
   await group.configure({ durability: 'synced', deadLetter: null, backoffMs: 7 });
   group.configureSync({ consumerTtlMs: 5000, ackTimeoutMs: 1000 });
@@ -74,6 +78,10 @@ test('options are kept, read back and changed', async (t) => {
     maxDeliveries: 0,
     deadLetter: null,
     consumerTtlMs: 5000,
+    ordered: false,
+    leaseTtlMs: 10000,
+    processingTimeoutMs: 60000,
+    whenExhausted: 'give_up',
   });
 });
 

@@ -2,9 +2,11 @@
 
 // The consumer: takes records of a group, and says what became of them.
 
+const { Ahead } = require('./ahead.cjs');
 const { disposable } = require('./dispose.cjs');
-const { EdgelogError, invalid, later, now, settled } = require('./error.cjs');
+const { EdgelogError, invalid, isFenced, later, now, settled } = require('./error.cjs');
 const { native, wait } = require('./host.cjs');
+const { shownLeases } = require('./lease.cjs');
 const options = require('./options.cjs');
 const { Settling, packed } = require('./settle.cjs');
 const { Turn } = require('./turn.cjs');
@@ -12,6 +14,7 @@ const { unpack } = require('./unpack.cjs');
 const { Waits } = require('./wait.cjs');
 
 const HEAD_BYTES = 32;
+const EPOCH_BYTES = 12;
 
 class Consumer {
   #consumer;
@@ -21,16 +24,20 @@ class Consumer {
   #turn = new Turn('consumer');
   #waits;
   #settling;
+  // Only in an ordered group.
+  #ahead;
   #lost = { expired: 0n, skipped: 0n, givenUp: 0n };
 
   constructor(internals) {
     if (!(internals instanceof Internals)) throw invalid('consumers come from group.consumer()');
-    const { group, name, consumer, busy } = internals;
+    const { group, name, joined, busy } = internals;
+    const { consumer, leaseTtlMs } = joined;
     this.#consumer = consumer;
     this.#name = name;
     this.#group = group;
     this.#waits = new Waits(() => now(native.consumerWake, consumer));
     this.#settling = new Settling(consumer, busy);
+    if (leaseTtlMs > 0) this.#ahead = new Ahead(consumer, this.#turn, this.#settling, leaseTtlMs);
   }
 
   get name() {
@@ -48,7 +55,8 @@ class Consumer {
   async read(given) {
     const { choices, milliseconds, signal } = options.consumerRead(given);
     signal?.throwIfAborted();
-    return this.#turn.alone(() => {
+    return this.#turn.alone(async () => {
+      await this.#ahead?.prune();
       return this.#rest(choices) ?? this.#read(choices, milliseconds, signal);
     });
   }
@@ -56,6 +64,7 @@ class Consumer {
   readSync(given) {
     const { choices, milliseconds } = options.consumerRead(given);
     this.#turn.check();
+    this.#ahead?.pruneSync();
     const rest = this.#rest(choices);
     if (rest !== undefined) return rest;
     return this.#shown(now(native.consumerReadSync, this.#consumer, choices, milliseconds)).records;
@@ -67,9 +76,13 @@ class Consumer {
   }
 
   follow(given) {
-    const { choices, milliseconds, signal } = options.consumerFollow(given);
+    const { choices, milliseconds, signal, acknowledges } = options.consumerFollow(given);
     if (choices.take === options.TAKE_OWN) this.#turn.forget();
-    return this.#turn.iterate(() => this.#read(choices, milliseconds, signal), signal);
+    const ahead = this.#ahead;
+    return this.#turn.iterate(() => this.#fetch(choices, milliseconds, signal), signal, {
+      prune: ahead && (() => ahead.pruneNext()),
+      finish: acknowledges ? (record) => this.#finish(record) : undefined,
+    });
   }
 
   async claim(records, given) {
@@ -102,12 +115,12 @@ class Consumer {
 
   async ack(records) {
     this.#check();
-    return settled(this.#settling.records(native.consumerAck, records));
+    return this.#said(records, this.#settling.records(native.consumerAck, records));
   }
 
   ackSync(records) {
     this.#check();
-    return this.#settling.recordsSync(native.consumerAckSync, records);
+    return this.#heard(records, this.#settling.recordsSync(native.consumerAckSync, records));
   }
 
   async ackUpTo(record) {
@@ -122,22 +135,70 @@ class Consumer {
 
   async nack(records, given) {
     this.#check();
-    return settled(this.#settling.records(native.consumerNack, records, options.nack(given)));
+    const outcomes = this.#settling.records(native.consumerNack, records, options.nack(given));
+    this.#ahead?.unsettle(partitionsOf(records));
+    return settled(outcomes);
   }
 
   nackSync(records, given) {
     this.#check();
-    return this.#settling.recordsSync(native.consumerNackSync, records, options.nack(given));
+    const choices = options.nack(given);
+    try {
+      return this.#settling.recordsSync(native.consumerNackSync, records, choices);
+    } finally {
+      for (const partition of partitionsOf(records)) this.#ahead?.doubt(partition);
+    }
   }
 
   async extend(records) {
     this.#check();
-    return settled(this.#settling.records(native.consumerExtend, records));
+    return this.#said(records, this.#settling.records(native.consumerExtend, records));
   }
 
   extendSync(records) {
     this.#check();
-    return this.#settling.recordsSync(native.consumerExtendSync, records);
+    return this.#heard(records, this.#settling.recordsSync(native.consumerExtendSync, records));
+  }
+
+  async acquire(given) {
+    this.#check();
+    const ttlMs = options.acquire(given);
+    const leases = await settled(this.#settling.other(native.consumerAcquire, ttlMs));
+    this.#ahead?.renewed(ttlMs);
+    return shownLeases(leases);
+  }
+
+  acquireSync(given) {
+    this.#check();
+    const ttlMs = options.acquire(given);
+    const leases = now(native.consumerAcquireSync, this.#consumer, ttlMs);
+    this.#ahead?.renewed(ttlMs);
+    return shownLeases(leases);
+  }
+
+  async release(partition) {
+    this.#check();
+    if (partition !== undefined) options.u32.check(partition, 'partition');
+    this.#ahead?.unsettle([]);
+    return settled(this.#settling.other(native.consumerRelease, partition));
+  }
+
+  releaseSync(partition) {
+    this.#check();
+    if (partition !== undefined) options.u32.check(partition, 'partition');
+    now(native.consumerReleaseSync, this.#consumer, partition);
+  }
+
+  async epoch(partition) {
+    this.#check();
+    options.u32.check(partition, 'partition');
+    return later(native.consumerEpoch, this.#consumer, partition);
+  }
+
+  epochSync(partition) {
+    this.#check();
+    options.u32.check(partition, 'partition');
+    return now(native.consumerEpochSync, this.#consumer, partition);
   }
 
   wake() {
@@ -193,6 +254,43 @@ class Consumer {
     return this.#waits.run(ask, milliseconds, signal);
   }
 
+  // For a loop. That a partition was lost is no reason for it to end: it reads on.
+  async #fetch(choices, milliseconds, signal) {
+    if (this.#ahead === undefined) return this.#read(choices, milliseconds, signal);
+    for (;;) {
+      await this.#ahead.settled();
+      try {
+        return await this.#read(choices, milliseconds, signal);
+      } catch (error) {
+        if (!isFenced(error)) throw error;
+      }
+      signal?.throwIfAborted();
+    }
+  }
+
+  // For a loop that acknowledges: a record that is another's comes again there.
+  async #finish(record) {
+    try {
+      await this.ack(record);
+    } catch (error) {
+      if (!isFenced(error)) throw error;
+    }
+  }
+
+  async #said(records, outcomes) {
+    return this.#heard(records, await settled(outcomes));
+  }
+
+  #heard(records, outcomes) {
+    if (this.#ahead !== undefined) {
+      const [list, said] = [[records].flat(), [outcomes].flat()];
+      list.forEach(({ partition }, i) => {
+        if (said[i] === 'not_owner') this.#ahead.doubt(partition);
+      });
+    }
+    return outcomes;
+  }
+
   async #claim(call, ...args) {
     return this.#turn.alone(async () => {
       return this.#shown(await later(call, this.#consumer, ...args)).records;
@@ -209,7 +307,9 @@ class Consumer {
     this.#lost.expired += buffer.readBigUInt64LE(8);
     this.#lost.skipped += buffer.readBigUInt64LE(16);
     this.#lost.givenUp += buffer.readBigUInt64LE(24);
-    return { status: buffer.readInt32LE(0), records: unpack(buffer, HEAD_BYTES, true) };
+    const recordsAt = HEAD_BYTES + buffer.readUInt32LE(4) * EPOCH_BYTES;
+    this.#ahead?.fetched(epochsIn(buffer, recordsAt));
+    return { status: buffer.readInt32LE(0), records: unpack(buffer, recordsAt, true) };
   }
 }
 
@@ -221,9 +321,20 @@ disposable(
 
 // What a consumer is made of. Not exported by the package: nobody else can make one.
 class Internals {
-  constructor(group, name, consumer, busy) {
-    Object.assign(this, { group, name, consumer, busy });
+  constructor(group, name, joined, busy) {
+    Object.assign(this, { group, name, joined, busy });
   }
+}
+
+const partitionsOf = (records) => [records].flat().map((record) => record?.partition);
+
+// By partition.
+function epochsIn(buffer, end) {
+  const epochs = new Map();
+  for (let at = HEAD_BYTES; at < end; at += EPOCH_BYTES) {
+    epochs.set(buffer.readUInt32LE(at), buffer.readBigUInt64LE(at + 4));
+  }
+  return epochs;
 }
 
 // Of one record or position.
@@ -234,8 +345,8 @@ function place(record) {
   return [options.u32.check(record.partition, 'partition'), options.offset(record.offset)];
 }
 
-function newConsumer(group, name, consumer, busy) {
-  return new Consumer(new Internals(group, name, consumer, busy));
+function newConsumer(group, name, joined, busy) {
+  return new Consumer(new Internals(group, name, joined, busy));
 }
 
 module.exports = { Consumer, newConsumer };

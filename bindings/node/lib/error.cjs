@@ -80,6 +80,18 @@ async function settled(promise) {
   }
 }
 
+// What the caller had is another's now.
+const isFenced = (error) => error instanceof EdgelogError && error.code === 'FENCED';
+
 const invalid = (message) => new EdgelogError('INVALID', message);
 
-module.exports = { EdgelogError, fromMessage, fromNative, invalid, later, now, settled };
+module.exports = {
+  EdgelogError,
+  fromMessage,
+  fromNative,
+  invalid,
+  isFenced,
+  later,
+  now,
+  settled,
+};

@@ -6,6 +6,7 @@ const { newConsumer } = require('./consumer.cjs');
 const { disposable } = require('./dispose.cjs');
 const { invalid, later, now, settled } = require('./error.cjs');
 const { native } = require('./host.cjs');
+const { shownLeases } = require('./lease.cjs');
 const options = require('./options.cjs');
 const { Settling } = require('./settle.cjs');
 
@@ -105,6 +106,16 @@ class Group {
     return now(native.groupPendingSync, this.#group, choices).map(shownPending);
   }
 
+  async leases(name) {
+    if (name !== undefined) options.name(name, 'a consumer');
+    return shownLeases(await later(native.groupLeases, this.#group, name));
+  }
+
+  leasesSync(name) {
+    if (name !== undefined) options.name(name, 'a consumer');
+    return shownLeases(now(native.groupLeasesSync, this.#group, name));
+  }
+
   async ack(records) {
     return settled(this.#settling.records(native.groupAck, records));
   }
@@ -133,14 +144,14 @@ class Group {
 
   async consumer(name) {
     options.name(name, 'a consumer');
-    const consumer = await later(native.groupConsumer, this.#group, name);
-    return newConsumer(this, name, consumer, this.#busy);
+    const joined = await later(native.groupConsumer, this.#group, name);
+    return newConsumer(this, name, joined, this.#busy);
   }
 
   consumerSync(name) {
     options.name(name, 'a consumer');
-    const consumer = now(native.groupConsumerSync, this.#group, name);
-    return newConsumer(this, name, consumer, this.#busy);
+    const joined = now(native.groupConsumerSync, this.#group, name);
+    return newConsumer(this, name, joined, this.#busy);
   }
 
   async close() {

@@ -156,6 +156,10 @@ const GROUP = {
   maxDeliveries: u32,
   deadLetter,
   consumerTtlMs: u32,
+  ordered: flag,
+  leaseTtlMs: u32,
+  processingTimeoutMs: timeout,
+  whenExhausted: choice('give_up', 'halt'),
 };
 
 const TAKE = {
@@ -177,6 +181,8 @@ const PENDING = {
   minDeliveries: u32,
 };
 
+const ACK = choice('explicit', 'auto');
+const ACK_AUTO = 1;
 const REMOVAL = choice('release', 'acknowledge', 'if_idle');
 
 function object(options, what) {
@@ -270,7 +276,19 @@ function consumerRead(options, max = CONSUMER_RECORDS, timeoutDefault = 0) {
 }
 
 // A loop takes one at a time: what lies here could be done by others.
-const consumerFollow = (options) => consumerRead(options, 1, Infinity);
+function consumerFollow(options) {
+  const { ack, ...others } = object(options, 'the options of follow');
+  const read = consumerRead(others, 1, Infinity);
+  const acknowledges = ack !== undefined && ACK.check(ack, 'ack') === ACK_AUTO;
+  if (acknowledges && read.choices.atMostOnce) {
+    throw invalid("with atMostOnce there is nothing left for ack: 'auto'");
+  }
+  return { ...read, acknowledges };
+}
+
+function acquire(options) {
+  return checked({ ttlMs: u32 }, object(options, 'the options of acquire')).ttlMs;
+}
 
 function claim(options) {
   options = object(options, 'the options of a claim');
@@ -381,6 +399,7 @@ function readMax(value) {
 module.exports = {
   FOREVER_MS,
   TAKE_OWN,
+  acquire,
   changed,
   changedGroup,
   claim,

@@ -3,7 +3,7 @@
 // Acknowledging, refusing and extending delivered records. Calls by promise are done in their
 // order, one at a time, and acknowledgements that are started together cross together.
 
-const { fromNative, invalid, now } = require('./error.cjs');
+const { fromNative, invalid, isFenced, later, now } = require('./error.cjs');
 const options = require('./options.cjs');
 
 const POSITION_BYTES = 12;
@@ -33,6 +33,43 @@ function shown(given, numbers) {
   return Array.isArray(given) ? numbers.map(outcome) : outcome(numbers[0]);
 }
 
+// Positions by partition, each with where they stood. In an ordered group a call is refused as a
+// whole when one of its partitions is lost.
+function byPartition(positions) {
+  const parts = new Map();
+  for (let at = 0; at < positions.length; at += POSITION_BYTES) {
+    const partition = positions.readUInt32LE(at);
+    const part = parts.get(partition) ?? { places: [], positions: [] };
+    part.places.push(at / POSITION_BYTES);
+    part.positions.push(positions.subarray(at, at + POSITION_BYTES));
+    parts.set(partition, part);
+  }
+  return [...parts.values()].map(({ places, positions }) => {
+    return { places, positions: Buffer.concat(positions) };
+  });
+}
+
+// What became of the parts, in the order of the whole; or what went wrong first.
+class Together {
+  #numbers = [];
+  #error;
+
+  done(places, numbers) {
+    places.forEach((place, i) => (this.#numbers[place] = numbers[i]));
+  }
+
+  // The others can do without a part that is another's.
+  failed(error) {
+    if (!isFenced(error)) throw error;
+    this.#error ??= error;
+  }
+
+  get numbers() {
+    if (this.#error) throw this.#error;
+    return this.#numbers;
+  }
+}
+
 class Settling {
   #handle;
   #busy;
@@ -52,7 +89,21 @@ class Settling {
   }
 
   recordsSync(call, given, ...args) {
-    return shown(given, now(call, this.#handle, packed(given), ...args));
+    const positions = packed(given);
+    try {
+      return shown(given, now(call, this.#handle, positions, ...args));
+    } catch (error) {
+      if (!isFenced(error)) throw error;
+    }
+    const together = new Together();
+    for (const part of byPartition(positions)) {
+      try {
+        together.done(part.places, now(call, this.#handle, part.positions, ...args));
+      } catch (error) {
+        together.failed(error);
+      }
+    }
+    return shown(given, together.numbers);
   }
 
   // Anything else that has to keep its place among them.
@@ -112,9 +163,27 @@ class Settling {
         job.resolve(numbers.slice(at, end));
         at = end;
       }
-    } catch (error) {
-      for (const { reject } of jobs) reject(fromNative(error));
+    } catch (native) {
+      const error = fromNative(native);
+      if (!isFenced(error) || positions === undefined) {
+        for (const { reject } of jobs) reject(error);
+      } else {
+        for (const job of jobs) await this.#apart(job).then(job.resolve, job.reject);
+      }
     }
+  }
+
+  // Nothing was done: what is another's is told apart from what is not.
+  async #apart({ call, positions, args }) {
+    const together = new Together();
+    for (const part of byPartition(positions)) {
+      try {
+        together.done(part.places, await later(call, this.#handle, part.positions, ...args));
+      } catch (error) {
+        together.failed(error);
+      }
+    }
+    return together.numbers;
   }
 }
 

@@ -58,12 +58,27 @@ class Turn {
     return taken;
   }
 
+  // The first record that is left, undefined if there is none.
+  first() {
+    return this.#rest[this.#restAt];
+  }
+
   // The first record that is left of a partition.
   peek(partition) {
     for (let at = this.#restAt; at < this.#rest.length; at++) {
       if (this.#rest[at].partition === partition) return this.#rest[at];
     }
     return undefined;
+  }
+
+  // All that are left of a partition.
+  left(partition) {
+    return this.#rest.slice(this.#restAt).filter((record) => record.partition === partition);
+  }
+
+  // Of those that are left, lets go of the others.
+  keep(isKept) {
+    this.#fill(this.#rest.slice(this.#restAt).filter(isKept));
   }
 
   #isEmpty() {
@@ -94,15 +109,32 @@ class Turn {
   }
 
   // The same with promises. Not a generator: `return` would wait there for a `next` that waits.
-  iterate(fetch, signal) {
+  // `prune` lets go of records that are not to be handed out any more; `finish` is told of each
+  // record when the next one is asked for.
+  iterate(fetch, signal, { prune, finish } = {}) {
     let ended = false;
+    let last;
+    const ready = async () => {
+      do {
+        if (this.#isEmpty()) this.#fill(await fetch());
+        if (this.#isEmpty()) return;
+        await prune();
+      } while (this.#isEmpty());
+    };
     const next = async () => {
       if (ended) return END;
       this.check();
+      if (last !== undefined) {
+        const finished = last;
+        last = undefined;
+        await this.alone(() => finish(finished));
+      }
       signal?.throwIfAborted();
-      if (this.#isEmpty()) this.#fill(await this.alone(fetch));
+      if (prune) await this.alone(ready);
+      else if (this.#isEmpty()) this.#fill(await this.alone(fetch));
       const value = this.#next();
       ended ||= value === undefined;
+      if (finish) last = value;
       return value === undefined ? END : { value, done: false };
     };
     return {

@@ -2,14 +2,19 @@
 //! garbage collector would close their files, some time later: nothing could be unmounted until
 //! then.
 
-use std::sync::{Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::host::lock;
 
 /// Something that holds files.
 pub trait Release: Send + Sync {
-    /// Lets go of them.
+    /// Lets go of them, now or when the call under way ends.
     fn release(&self);
+
+    /// Lets go of them now, and waits for the call under way, which ends soon.
+    fn finish(&self) {
+        self.release();
+    }
 }
 
 /// What has to let go when the log is closed.
@@ -28,9 +33,20 @@ impl Children {
 
     /// Has all of them let go.
     pub fn release(&self) {
-        let all: Vec<_> = lock(&self.all).drain(..).collect();
-        for child in all.iter().filter_map(Weak::upgrade) {
+        for child in self.drain() {
             child.release();
         }
+    }
+
+    /// Has all of them let go now.
+    pub fn finish(&self) {
+        for child in self.drain() {
+            child.finish();
+        }
+    }
+
+    fn drain(&self) -> Vec<Arc<dyn Release>> {
+        let all = lock(&self.all).drain(..).collect::<Vec<_>>();
+        all.iter().filter_map(Weak::upgrade).collect()
     }
 }

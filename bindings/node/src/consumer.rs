@@ -7,22 +7,26 @@
 //! | at | bytes | what |
 //! | --- | --- | --- |
 //! | 0 | 4 | why there are no records: END, TIMEOUT or WOKEN, or OK |
-//! | 4 | 4 | how many of the records were delivered before |
+//! | 4 | 4 | how many epochs come first: in an ordered group one for each partition with records |
 //! | 8 | 8 | expired |
 //! | 16 | 8 | skipped |
 //! | 24 | 8 | given up |
+//!
+//! An epoch is 4 bytes of partition and 8 of epoch, 0 when the consumer has lost it already.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use edgelog_abi::{
-    Claim, ClaimOptions, Consumer, Delivery, Member, Position, Read, Result, Status, Take,
-    TakeOptions,
+    Claim, ClaimOptions, Consumer, Delivery, Member, Outcome, Position, Read, Records, Result,
+    Status, Take, TakeOptions,
 };
 use napi::bindgen_prelude::{AsyncTask, BigInt, Buffer, External, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::children::{Children, Release};
 use crate::host::Host;
+use crate::lease::{leases, LeaseEntry};
 use crate::options::{pick, whole};
 use crate::reader::{taken, timeout};
 use crate::settle::{numbers, positions, NackChoices};
@@ -84,6 +88,7 @@ impl ClaimChoices {
 struct Shared {
     turn: Turn<Consumer>,
     member: Member,
+    is_ordered: bool,
     waiter: Waiter,
 }
 
@@ -95,11 +100,12 @@ pub struct ConsumerHandle {
 type Handle = External<ConsumerHandle>;
 
 impl ConsumerHandle {
-    /// Around `consumer`.
-    pub fn new(consumer: Consumer, children: &Children) -> Self {
+    /// Around `consumer`, of a group that is ordered or not.
+    pub fn new(consumer: Consumer, is_ordered: bool, children: &Children) -> Self {
         let shared = Arc::new(Shared {
             member: consumer.member(),
             turn: Turn::new("consumer", consumer),
+            is_ordered,
             waiter: Waiter::default(),
         });
         children.adopt(Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Release>)));
@@ -116,6 +122,12 @@ impl Release for Shared {
         let _gone = self.member.cancel();
         self.turn.drop_if_ended();
     }
+
+    /// The partitions that it has of an ordered group are given back when this returns.
+    fn finish(&self) {
+        self.release();
+        self.turn.drop_when_free();
+    }
 }
 
 impl Drop for ConsumerHandle {
@@ -129,15 +141,29 @@ impl Shared {
         let options = choices.options()?;
         self.turn.with(|consumer| {
             let (read, delivery) = consumer.read(&options, choices.max, timeout(timeout_ms))?;
-            Ok(packed(read, &delivery))
+            let epochs = match &read {
+                Read::Records(records) if self.is_ordered => self.epochs_of(records),
+                _ => Vec::new(),
+            };
+            Ok(packed(read, &delivery, &epochs))
         })
+    }
+
+    /// The epochs under which it has the partitions of these records, as far as they can be told.
+    fn epochs_of(&self, records: &Records<'_>) -> Vec<(u32, u64)> {
+        let partitions: BTreeSet<u32> = records.iter().map(|record| record.partition()).collect();
+        let epochs = partitions.into_iter().filter_map(|partition| {
+            let epoch = epoch_or_lost(&self.member, partition).ok()?;
+            Some((partition, epoch))
+        });
+        epochs.collect()
     }
 
     fn claim(&self, claim: Claim<'_>, choices: &ClaimChoices) -> Result<Buffer> {
         let options = choices.options()?;
         self.turn.with(|consumer| {
             let (read, delivery) = consumer.claim(claim, &options, choices.max)?;
-            Ok(packed(read, &delivery).into())
+            Ok(packed(read, &delivery, &[]).into())
         })
     }
 
@@ -160,14 +186,27 @@ impl Shared {
     }
 }
 
-fn packed(read: Read<'_>, delivery: &Delivery) -> Vec<u8> {
+/// 0: it has lost the partition.
+fn epoch_or_lost(member: &Member, partition: u32) -> Result<u64> {
+    match member.epoch(partition) {
+        Err(error) if error.status() == Status::FENCED => Ok(0),
+        epoch => epoch,
+    }
+}
+
+fn packed(read: Read<'_>, delivery: &Delivery, epochs: &[(u32, u64)]) -> Vec<u8> {
     let taken = taken(read);
     let status = *taken.as_ref().err().unwrap_or(&Status::OK);
     let mut out = Vec::new();
     out.extend_from_slice(&status.code().to_le_bytes());
-    out.extend_from_slice(&delivery.redelivered.to_le_bytes());
+    let epochs_count = u32::try_from(epochs.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&epochs_count.to_le_bytes());
     for figure in [delivery.expired, delivery.skipped, delivery.given_up] {
         out.extend_from_slice(&figure.to_le_bytes());
+    }
+    for (partition, epoch) in epochs {
+        out.extend_from_slice(&partition.to_le_bytes());
+        out.extend_from_slice(&epoch.to_le_bytes());
     }
     match taken {
         Ok(records) => unpacked::all(out, records),
@@ -355,6 +394,108 @@ pub fn consumer_extend_sync(
     now(positions(&packed).and_then(|positions| member.extend(&positions).map(numbers)))
 }
 
+fn acquire(member: &Member, ttl_ms: u32) -> Result<Vec<LeaseEntry>> {
+    member.acquire(ttl_ms).map(leases)
+}
+
+/// Keeps the consumer live, and takes the partitions that it is to have.
+#[napi]
+pub fn consumer_acquire(consumer: &Handle, ttl_ms: u32) -> AsyncTask<Work> {
+    let member = consumer.shared.member.clone();
+    later(move || acquire(&member, ttl_ms))
+}
+
+/// Keeps the consumer live, and takes the partitions that it is to have, in place.
+#[napi]
+pub fn consumer_acquire_sync(consumer: &Handle, ttl_ms: u32) -> napi::Result<Vec<LeaseEntry>> {
+    now(acquire(&consumer.shared.member, ttl_ms))
+}
+
+/// Gives back a partition, or all.
+#[napi]
+pub fn consumer_release(consumer: &Handle, partition: Option<u32>) -> AsyncTask<Work> {
+    let member = consumer.shared.member.clone();
+    later(move || member.release(partition))
+}
+
+/// Gives back a partition, or all, in place.
+#[napi]
+pub fn consumer_release_sync(consumer: &Handle, partition: Option<u32>) -> napi::Result<()> {
+    now(consumer.shared.member.release(partition))
+}
+
+/// The epoch of its lease of a partition.
+#[napi]
+pub fn consumer_epoch(consumer: &Handle, partition: u32) -> AsyncTask<Work> {
+    let member = consumer.shared.member.clone();
+    later(move || member.epoch(partition).map(BigInt::from))
+}
+
+/// The epoch of its lease of a partition, in place.
+#[napi]
+pub fn consumer_epoch_sync(consumer: &Handle, partition: u32) -> napi::Result<BigInt> {
+    now(consumer.shared.member.epoch(partition).map(BigInt::from))
+}
+
+/// What a consumer of an ordered group still has.
+#[napi(object, object_from_js = false)]
+pub struct Held {
+    /// Of the partitions; 0: it has lost that one.
+    pub epochs: Vec<BigInt>,
+    /// Of the records.
+    pub outcomes: Vec<u32>,
+}
+
+/// Whether it has these partitions, and these records. Keeps it live first if asked to.
+fn held(member: &Member, partitions: &[u32], renew: bool, positions: &[Position]) -> Result<Held> {
+    if renew {
+        match member.acquire(0) {
+            Err(error) if error.status() != Status::FENCED => return Err(error),
+            _ => {}
+        }
+    }
+    let mut outcomes = Vec::new();
+    for records in positions.chunk_by(|a, b| a.partition == b.partition) {
+        match member.extend(records) {
+            Err(error) if error.status() == Status::FENCED => {
+                outcomes.extend(records.iter().map(|_| Outcome::NotOwner));
+            }
+            said => outcomes.extend(said?),
+        }
+    }
+    let epochs = partitions.iter();
+    let epochs = epochs.map(|partition| epoch_or_lost(member, *partition).map(BigInt::from));
+    Ok(Held {
+        epochs: epochs.collect::<Result<_>>()?,
+        outcomes: numbers(outcomes),
+    })
+}
+
+/// Whether it has these partitions, and these records.
+#[napi]
+pub fn consumer_held(
+    consumer: &Handle,
+    partitions: Vec<u32>,
+    renew: bool,
+    packed: Uint8ArraySlice<'_>,
+) -> napi::Result<AsyncTask<Work>> {
+    let member = consumer.shared.member.clone();
+    let positions = now(positions(&packed))?;
+    Ok(later(move || held(&member, &partitions, renew, &positions)))
+}
+
+/// Whether it has these partitions, and these records, in place.
+#[napi]
+pub fn consumer_held_sync(
+    consumer: &Handle,
+    partitions: Vec<u32>,
+    renew: bool,
+    packed: Uint8ArraySlice<'_>,
+) -> napi::Result<Held> {
+    let member = &consumer.shared.member;
+    now(positions(&packed).and_then(|positions| held(member, &partitions, renew, &positions)))
+}
+
 /// Ends the wait under way, or the next one.
 #[napi]
 pub fn consumer_wake(consumer: &Handle) -> napi::Result<()> {
@@ -372,7 +513,7 @@ pub fn consumer_cancel(consumer: &Handle) -> napi::Result<()> {
 pub fn consumer_close(consumer: &Handle) -> AsyncTask<Work> {
     let shared = Arc::clone(&consumer.shared);
     later(move || {
-        shared.release();
+        shared.finish();
         Ok(())
     })
 }
@@ -380,5 +521,5 @@ pub fn consumer_close(consumer: &Handle) -> AsyncTask<Work> {
 /// Closes the consumer in place.
 #[napi]
 pub fn consumer_close_sync(consumer: &Handle) {
-    consumer.shared.release();
+    consumer.shared.finish();
 }

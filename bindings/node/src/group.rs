@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use edgelog_abi::{
     ConsumerStats, Group, GroupOptions, GroupStats, PendingFilter, PendingRecord, Removal, Result,
-    Start,
+    Start, WhenExhausted,
 };
 use napi::bindgen_prelude::{AsyncTask, BigInt, External, Uint8ArraySlice};
 use napi_derive::napi;
 
 use crate::children::Children;
 use crate::consumer::ConsumerHandle;
+use crate::lease::{leases, LeaseEntry};
 use crate::options::{durability, level, pick, start, whole};
 use crate::settle::{numbers, positions, NackChoices};
 use crate::work::{later, now, Work};
@@ -43,6 +44,15 @@ pub struct OpenedGroup {
     pub created: bool,
 }
 
+/// A consumer that has joined.
+#[napi(object, object_from_js = false)]
+pub struct JoinedConsumer {
+    /// Its handle.
+    pub consumer: ConsumerExternal,
+    /// Of an ordered group, for how long a read keeps it live; 0: the group is not ordered.
+    pub lease_ttl_ms: u32,
+}
+
 /// Options of a group, in both directions.
 #[napi(object)]
 pub struct GroupChoices {
@@ -66,6 +76,14 @@ pub struct GroupChoices {
     pub dead_letter: String,
     /// 0: never.
     pub consumer_ttl_ms: u32,
+    /// Partitions are leased.
+    pub ordered: bool,
+    /// 0: the default.
+    pub lease_ttl_ms: u32,
+    /// 0: the default; the greatest number: never.
+    pub processing_timeout_ms: u32,
+    /// 0 give up, 1 halt.
+    pub when_exhausted: u32,
 }
 
 impl GroupChoices {
@@ -85,7 +103,13 @@ impl GroupChoices {
             max_deliveries: self.max_deliveries,
             dead_letter: (!name.is_empty()).then(|| name.clone()),
             consumer_ttl_ms: self.consumer_ttl_ms,
-            ..GroupOptions::default()
+            ordered: self.ordered,
+            lease_ttl_ms: self.lease_ttl_ms,
+            processing_timeout_ms: self.processing_timeout_ms,
+            when_exhausted: pick(
+                self.when_exhausted,
+                [WhenExhausted::GiveUp, WhenExhausted::Halt],
+            )?,
         })
     }
 
@@ -101,6 +125,13 @@ impl GroupChoices {
             max_deliveries: options.max_deliveries,
             dead_letter: options.dead_letter.unwrap_or_default(),
             consumer_ttl_ms: options.consumer_ttl_ms,
+            ordered: options.ordered,
+            lease_ttl_ms: options.lease_ttl_ms,
+            processing_timeout_ms: options.processing_timeout_ms,
+            when_exhausted: match options.when_exhausted {
+                WhenExhausted::GiveUp => 0,
+                WhenExhausted::Halt => 1,
+            },
         }
     }
 }
@@ -418,6 +449,26 @@ fn remove_consumer(group: &Group, name: &str, removal: u32) -> Result<BigInt> {
     Ok(pending.into())
 }
 
+fn leases_of(group: &Group, consumer: Option<&str>) -> Result<Vec<LeaseEntry>> {
+    group.leases(consumer).map(leases)
+}
+
+/// The leases, of all or of one consumer.
+#[napi]
+pub fn group_leases(group: &Handle, consumer: Option<String>) -> AsyncTask<Work> {
+    let group = Arc::clone(&group.group);
+    later(move || leases_of(&group, consumer.as_deref()))
+}
+
+/// The leases, of all or of one consumer, in place.
+#[napi]
+pub fn group_leases_sync(
+    group: &Handle,
+    consumer: Option<String>,
+) -> napi::Result<Vec<LeaseEntry>> {
+    now(leases_of(&group.group, consumer.as_deref()))
+}
+
 /// Removes a consumer.
 #[napi]
 pub fn group_remove_consumer(group: &Handle, name: String, removal: u32) -> AsyncTask<Work> {
@@ -435,9 +486,18 @@ pub fn group_remove_consumer_sync(
     now(remove_consumer(&group.group, &name, removal))
 }
 
-fn join(group: &Group, children: &Children, name: &str) -> Result<ConsumerExternal> {
+fn join(group: &Group, children: &Children, name: &str) -> Result<JoinedConsumer> {
+    let options = group.options()?;
     let consumer = group.consumer(name)?;
-    Ok(External::new(ConsumerHandle::new(consumer, children)))
+    let handle = ConsumerHandle::new(consumer, options.ordered, children);
+    Ok(JoinedConsumer {
+        consumer: External::new(handle),
+        lease_ttl_ms: if options.ordered {
+            options.lease_ttl_ms
+        } else {
+            0
+        },
+    })
 }
 
 /// Joins as a consumer.
@@ -450,7 +510,7 @@ pub fn group_consumer(group: &Handle, name: String) -> AsyncTask<Work> {
 
 /// Joins as a consumer, in place.
 #[napi]
-pub fn group_consumer_sync(group: &Handle, name: String) -> napi::Result<ConsumerExternal> {
+pub fn group_consumer_sync(group: &Handle, name: String) -> napi::Result<JoinedConsumer> {
     now(join(&group.group, &group.children, &name))
 }
 

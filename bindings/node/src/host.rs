@@ -24,18 +24,18 @@ const STACK_BYTES: usize = 256 * 1024;
 /// The state of one environment.
 pub struct Host {
     deliver: Deliver,
-    logs: Mutex<Vec<Weak<Log>>>,
+    logs: Mutex<Vec<(Weak<Log>, Weak<Children>)>>,
     /// What has a thread that waits.
     waiting: Children,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Host {
-    /// Remembers `log` for the end of the environment.
-    pub fn adopt_log(&self, log: &Arc<Log>) {
+    /// Remembers `log`, and what holds files of it, for the end of the environment.
+    pub fn adopt_log(&self, log: &Arc<Log>, children: &Arc<Children>) {
         let mut logs = lock(&self.logs);
-        logs.retain(|other| other.strong_count() > 0);
-        logs.push(Arc::downgrade(log));
+        logs.retain(|(log, _)| log.strong_count() > 0);
+        logs.push((Arc::downgrade(log), Arc::downgrade(children)));
     }
 
     /// Starts the thread on which `owner` waits.
@@ -64,7 +64,14 @@ impl Host {
     }
 
     fn open_logs(&self) -> Vec<Arc<Log>> {
-        lock(&self.logs).iter().filter_map(Weak::upgrade).collect()
+        let logs = lock(&self.logs);
+        logs.iter().filter_map(|(log, _)| log.upgrade()).collect()
+    }
+
+    fn open_children(&self) -> Vec<Arc<Children>> {
+        let logs = lock(&self.logs);
+        let children = logs.iter().filter_map(|(_, children)| children.upgrade());
+        children.collect()
     }
 
     /// Ends every wait, joins the threads, closes the logs. No thread outlives its environment.
@@ -73,6 +80,9 @@ impl Host {
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
         for thread in threads {
             let _panicked = thread.join();
+        }
+        for children in self.open_children() {
+            children.finish();
         }
         for log in self.open_logs() {
             // Nobody is left who could be told.

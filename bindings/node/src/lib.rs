@@ -12,6 +12,7 @@ mod failure;
 mod group;
 mod host;
 mod key;
+mod lease;
 mod log;
 mod options;
 mod packed;

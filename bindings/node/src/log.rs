@@ -28,11 +28,9 @@ type TopicExternal = External<TopicHandle>;
 
 fn open(host: &Host, path: &Path, options: &LogOptions) -> edgelog_abi::Result<Handle> {
     let log = Arc::new(Log::open(path, options)?);
-    host.adopt_log(&log);
-    Ok(External::new(LogHandle {
-        log,
-        children: Arc::default(),
-    }))
+    let children = Arc::default();
+    host.adopt_log(&log, &children);
+    Ok(External::new(LogHandle { log, children }))
 }
 
 fn path(bytes: &[u8]) -> PathBuf {
@@ -63,7 +61,10 @@ pub fn log_open_sync(
 }
 
 fn close(log: &Log, children: &Children) -> edgelog_abi::Result<()> {
+    // Before: a consumer of an ordered group gives its partitions back.
+    children.finish();
     let result = log.close();
+    // What was opened meanwhile.
     children.release();
     result
 }

@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use edgelog_abi::{Error, Result, Status};
 
+use crate::host::lock;
+
 /// Something that one call at a time may use, until it is closed.
 pub struct Turn<T> {
     noun: &'static str,
@@ -57,6 +59,11 @@ impl<T> Turn<T> {
                 inner.take();
             }
         }
+    }
+
+    /// The same, and waits for the call under way, which was told to end.
+    pub fn drop_when_free(&self) {
+        lock(&self.inner).take();
     }
 
     /// What calls get that come too late.

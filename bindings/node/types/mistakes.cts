@@ -28,7 +28,15 @@ async function mistakes(log: edgelog.Log, topic: edgelog.Topic, reader: edgelog.
   const group = await topic.group('g', { ackTimeoutMs: 5 });
   // @ts-expect-error what a group knows is with the system at least
   await topic.group('g', { durability: 'buffered' });
+  // @ts-expect-error a group is made ordered, or not, and stays so
+  await group.configure({ ordered: true });
+  // @ts-expect-error a misspelt choice
+  await topic.group('g', { ordered: true, whenExhausted: 'stop' });
   const consumer = await group.consumer('c');
+  // @ts-expect-error an epoch is a bigint
+  const epoch: number = await consumer.epoch(0);
+  // @ts-expect-error a lease may be nobody's
+  (await group.leases()).map((lease) => lease.consumer.length);
   // @ts-expect-error it would take what others are at work on
   await consumer.claimIdle();
   // @ts-expect-error an offset alone is no position
@@ -37,7 +45,7 @@ async function mistakes(log: edgelog.Log, topic: edgelog.Topic, reader: edgelog.
   (await consumer.ack({ partition: 0, offset: 5n })).map(String);
   // @ts-expect-error a loop would never come to its end in place
   for (const record of consumer) console.log(record);
-  return offset;
+  return [offset, epoch];
 }
 
 export = mistakes;

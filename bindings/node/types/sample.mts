@@ -7,6 +7,7 @@ import {
   EdgelogError,
   type Keep,
   key,
+  type Lease,
   type Log,
   type LogRecord,
   open,
@@ -95,6 +96,31 @@ async function groups(log: Log, signal: AbortSignal): Promise<void> {
   console.log(outcomes.length, count, idle?.offset, stats[0]?.deliveredAgoMs, group.created);
 }
 
+async function ordered(log: Log, store: (epoch: bigint) => Promise<boolean>): Promise<void> {
+  const topic = await log.topic('orders', { partitions: 8 });
+  await using group = await topic.group('workers', {
+    ordered: true,
+    leaseTtlMs: 5000,
+    processingTimeoutMs: Infinity,
+    maxDeliveries: 5,
+    whenExhausted: 'halt',
+  });
+  await group.configure({ whenExhausted: 'give_up', leaseTtlMs: 10_000 });
+  const { ordered, processingTimeoutMs } = await group.options();
+  await using consumer = await group.consumer('worker');
+  for await (const record of consumer.follow({ ack: 'auto', max: 10 })) {
+    const epoch: bigint = await consumer.epoch(record.partition);
+    if (!(await store(epoch))) break;
+  }
+  const leases: Lease[] = await consumer.acquire({ ttlMs: 60_000 });
+  for (const { partition, consumer, epoch, endsInMs, draining, halted } of group.leasesSync()) {
+    console.log(partition, consumer?.length, epoch + 1n, endsInMs / 1000, draining || halted);
+  }
+  consumer.releaseSync(leases[0]?.partition);
+  await consumer.release();
+  console.log(ordered, processingTimeoutMs, (await group.leases('worker')).length);
+}
+
 function sampleSync(): void {
   using log = openSync(Buffer.from('/tmp/log'));
   try {
@@ -107,4 +133,4 @@ function sampleSync(): void {
   }
 }
 
-export { groups, sample, sampleSync };
+export { groups, ordered, sample, sampleSync };
