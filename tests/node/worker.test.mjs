@@ -1,4 +1,5 @@
-// The worker of the README, killed again and again: nothing is lost.
+// The workers of the README and of docs/ordered.md, killed again and again: nothing is lost, and
+// where there is an order, it holds.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -6,6 +7,7 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { directory, edgelog, home, installed, sleep } from './support.mjs';
 
@@ -13,8 +15,12 @@ const RECORDS = 3000;
 const KILLS = 12;
 const LIFE_MS_MAX = 40;
 
-const readme = readFileSync(join(installed, 'README.md'), 'utf8');
-const [, source] = readme.match(/```js worker\n(.*?)```/s);
+// The worker that a page shows.
+function shown(page) {
+  const [, source] = readFileSync(page, 'utf8').match(/```js worker\n(.*?)```/s);
+  assert.ok(source.split('\n').length <= 25);
+  return source;
+}
 
 // Runs a worker, and kills it as soon as `isOver`.
 async function killedWhen(isOver, file, cwd, name) {
@@ -26,21 +32,13 @@ async function killedWhen(isOver, file, cwd, name) {
   await ended;
 }
 
-test('a worker survives kill -9 without losing anything', { timeout: 300_000 }, async (t) => {
-  assert.ok(source.split('\n').length <= 22);
-  const cwd = directory(t);
-  const file = join(home, 'worker.mjs');
+// Has workers of a group do all records, while two at a time are killed. Answers the lines that
+// they wrote.
+async function doneByKilled(t, cwd, source, group) {
+  const file = join(home, `worker-${group.name}.mjs`);
   writeFileSync(file, source);
   t.after(() => rmSync(file, { force: true }));
-  const log = await edgelog.open(join(cwd, 'jobs'));
-  t.after(() => log.close());
-  const topic = await log.topic('jobs');
-  const jobs = Array.from({ length: RECORDS }, (_, i) => `job ${i}`);
-  await topic.appendBatch(jobs);
-  // The group is there when the worker comes, so that its options count: nobody waits for long.
-  const group = await topic.group('workers', { ackTimeoutMs: 1000 });
-
-  // Two at a time, each for a while after something was done.
+  // Each for a while after something was done.
   let kills = 0;
   const size = () => statSync(join(cwd, 'done'), { throwIfNoEntry: false })?.size ?? 0;
   const killed = async (name) => {
@@ -61,12 +59,57 @@ test('a worker survives kill -9 without losing anything', { timeout: 300_000 }, 
   };
   await killedWhen(isDone, file, cwd, 'c');
   const { acknowledged, redelivered, givenUp } = await group.stats();
-  const seen = readFileSync(join(cwd, 'done'), 'utf8').split('\n');
-  t.diagnostic(`${kills} kills, ${redelivered} jobs came again, ${seen.length - 1} were done`);
+  const lines = readFileSync(join(cwd, 'done'), 'utf8').trimEnd().split('\n');
+  t.diagnostic(`${kills} kills, ${redelivered} jobs came again, ${lines.length} were done`);
   assert.deepEqual([acknowledged, givenUp], [BigInt(RECORDS), 0n]);
-  const done = new Set(seen);
+  return lines;
+}
+
+test('a worker survives kill -9 without losing anything', { timeout: 300_000 }, async (t) => {
+  const cwd = directory(t);
+  const log = await edgelog.open(join(cwd, 'jobs'));
+  t.after(() => log.close());
+  const topic = await log.topic('jobs');
+  const jobs = Array.from({ length: RECORDS }, (_, i) => `job ${i}`);
+  await topic.appendBatch(jobs);
+  // The group is there when the worker comes, so that its options count: nobody waits for long.
+  const group = await topic.group('workers', { ackTimeoutMs: 1000 });
+  const source = shown(join(installed, 'README.md'));
+  const done = new Set(await doneByKilled(t, cwd, source, group));
   assert.deepEqual(
     jobs.filter((job) => !done.has(job)),
     [],
   );
+});
+
+test('a worker of an ordered group keeps the order, too', { timeout: 300_000 }, async (t) => {
+  const KEYS = 50;
+  const cwd = directory(t);
+  const log = await edgelog.open(join(cwd, 'shop'));
+  t.after(() => log.close());
+  const topic = await log.topic('orders', { partitions: 8 });
+  const orders = Array.from({ length: RECORDS }, (_, i) => {
+    return { key: `customer${i % KEYS}`, value: `${Math.floor(i / KEYS)}` };
+  });
+  await Promise.all(orders.map(({ key, value }) => topic.append(value, { key })));
+  const group = await topic.group('billing', { ordered: true, leaseTtlMs: 1000 });
+  const page = fileURLToPath(new URL('../../docs/ordered.md', import.meta.url));
+  const lines = await doneByKilled(t, cwd, shown(page), group);
+  const ofKeys = new Map();
+  for (const line of lines) {
+    const [key, ...numbers] = line.split(' ');
+    ofKeys.set(key, [...(ofKeys.get(key) ?? []), numbers.map(Number)]);
+  }
+  assert.equal(ofKeys.size, KEYS);
+  for (const [key, done] of ofKeys) {
+    // One that came again did so before the next one, under a higher epoch.
+    let [last, lastEpoch] = [-1, 0];
+    for (const [value, epoch] of done) {
+      const isNext = value === last + 1 && epoch >= lastEpoch;
+      const isAgain = value === last && epoch > lastEpoch;
+      assert.ok(isNext || isAgain, `${key}: ${value} (${epoch}) after ${last} (${lastEpoch})`);
+      [last, lastEpoch] = [value, epoch];
+    }
+    assert.equal(last, RECORDS / KEYS - 1, key);
+  }
 });
