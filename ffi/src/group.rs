@@ -146,7 +146,7 @@ impl edgelog_group_options {
             return Err(invalid("ordered is neither 0 nor 1"));
         }
         // SAFETY: as this function asks for.
-        let dead_letter = match unsafe { self.dead_letter.get()? } {
+        let dead_letter = match unsafe { self.dead_letter.get_name()? } {
             [] => None,
             name => Some(input::checked_name(name)?.to_owned()),
         };

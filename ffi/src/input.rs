@@ -126,7 +126,7 @@ pub(crate) unsafe fn name<'a>(name: *const c_char, name_bytes: u32) -> Result<&'
 }
 
 #[cold]
-fn long_name() -> Failure {
+pub(crate) fn long_name() -> Failure {
     invalid("a name is longer than 255 bytes")
 }
 

@@ -85,7 +85,7 @@ impl edgelog_pending_filter {
             return Err(invalid("a part of the filter is given without its flag"));
         }
         // SAFETY: as this function asks for.
-        let consumer = match unsafe { self.consumer.get()? } {
+        let consumer = match unsafe { self.consumer.get_name()? } {
             name if has(EDGELOG_PENDING_HAS_CONSUMER) => {
                 Some(input::checked_name(name)?.to_owned())
             }

@@ -12,6 +12,7 @@ use crate::guard::plainly;
 use crate::input;
 use crate::status::edgelog_status;
 use crate::tagged::{self, Tagged};
+use crate::topic::EDGELOG_NAME_BYTES_MAX;
 
 /// The largest key.
 pub const EDGELOG_KEY_BYTES_MAX: u32 = 65535;
@@ -194,6 +195,18 @@ impl edgelog_bytes {
         }
         // SAFETY: as this function asks for.
         unsafe { input::bytes(self.data.get(), self.size) }
+    }
+
+    /// As the bytes of a name: what is too long for one is refused as it is elsewhere.
+    ///
+    /// # Safety
+    /// As for [`edgelog_bytes::get`].
+    pub(crate) unsafe fn get_name<'a>(&self) -> Result<&'a [u8], Failure> {
+        if self.size > EDGELOG_NAME_BYTES_MAX {
+            return Err(input::long_name());
+        }
+        // SAFETY: as this function asks for.
+        unsafe { self.get() }
     }
 
     /// # Safety

@@ -203,7 +203,7 @@ static void options_that_mean_nothing_are_invalid(void) {
   char long_name[256];
   memset(long_name, 'n', sizeof long_name);
   begin(1, 0, NULL);
-  for (int i = 0; i < 17; i++) {
+  for (int i = 0; i < 18; i++) {
     edgelog_group_options options = EDGELOG_GROUP_OPTIONS_INIT;
     edgelog_group *none = NULL;
     if (i == 0) options.durability = EDGELOG_DURABILITY_BUFFERED;
@@ -223,6 +223,7 @@ static void options_that_mean_nothing_are_invalid(void) {
     if (i == 14) options.when_exhausted = EDGELOG_EXHAUSTED_HALT; /* and ordered is 0 */
     if (i == 15) options.lease_ttl_ms = EDGELOG_NEVER_MS;
     if (i == 16) options.processing_timeout_ms = EDGELOG_NEVER_MS - 1;
+    if (i == 17) options.dead_letter = edgelog_bytes_of(long_name, UINT32_MAX);
     STATUS(edgelog_group_open(topic, "u", 1, &options, NULL, &none, NULL), EDGELOG_INVALID);
     STATUS(edgelog_group_configure(group, &options, NULL), EDGELOG_INVALID);
     CHECK(none == NULL);
@@ -399,8 +400,10 @@ static void pending_records_are_filtered(void) {
 }
 
 static void filters_that_mean_nothing_are_invalid(void) {
+  char long_name[256];
+  memset(long_name, 'n', sizeof long_name);
   begin(1, 1, NULL);
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 10; i++) {
     edgelog_pending_filter filter = EDGELOG_PENDING_FILTER_INIT;
     edgelog_pending *none = NULL;
     if (i == 0) filter.flags = EDGELOG_PENDING_HAS_DUE;
@@ -411,6 +414,10 @@ static void filters_that_mean_nothing_are_invalid(void) {
     if (i == 5) filter.flags = EDGELOG_PENDING_HAS_CONSUMER;
     if (i == 6) filter.struct_size = 55;
     if (i == 7) filter.consumer.reserved = 1;
+    if (i >= 8) {
+      filter.flags = EDGELOG_PENDING_HAS_CONSUMER;
+      filter.consumer = edgelog_bytes_of(long_name, i == 8 ? 256 : UINT32_MAX);
+    }
     STATUS(edgelog_group_pending(group, &filter, 100, &none, NULL), EDGELOG_INVALID);
     CHECK(none == NULL);
   }
