@@ -15,8 +15,21 @@ pub enum Kind {
     Topic,
     Reader,
     Compaction,
+    Group,
+    Consumer,
     Report,
     Names,
+    Pending,
+    Consumers,
+    Leases,
+}
+
+impl Kind {
+    /// It stays as it is when its log is closed.
+    pub fn outlives(self) -> bool {
+        use Kind::{Consumers, Leases, Names, Pending, Report};
+        matches!(self, Report | Names | Pending | Consumers | Leases)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +115,10 @@ impl Handles {
             return of_log(at.cast(), State::Misaligned);
         }
         let handle = **rng.pick(&found);
-        let outlives = matches!(kind, Kind::Report | Kind::Names);
         let state = match handle.closed {
             _ if handle.kind != kind => State::OtherKind,
             Some(_) => State::Closed,
-            None if self.closed_logs.contains(&handle.log) && !outlives => State::LogClosed,
+            None if self.closed_logs.contains(&handle.log) && !kind.outlives() => State::LogClosed,
             None => State::Live,
         };
         Argument {

@@ -22,6 +22,30 @@ fn statuses() -> BTreeMap<String, edgelog_status> {
     all
 }
 
+/// The calls whose errors are this one's, too: "Errors: as edgelog_reader_read", "outcomes and errors
+/// as for edgelog_group_ack". What stands before the "as" tells it from "EDGELOG_INVALID as for ...",
+/// which is about one error.
+fn likes(comment: &str) -> Vec<String> {
+    let text = comment.replace("\n *", " ");
+    let mut found = Vec::new();
+    let mut last = "";
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is_all = ["Errors:", "errors", "Else", "else", "answers"].contains(&last);
+        last = word;
+        if word != "as" || !is_all {
+            continue;
+        }
+        words.next_if_eq(&"for");
+        let name = words.peek().and_then(|name| self::words(name).next());
+        found.extend(
+            name.filter(|name| name.starts_with("edgelog_"))
+                .map(str::to_owned),
+        );
+    }
+    found
+}
+
 /// The words of a text that could be names of C.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -45,19 +69,19 @@ impl Documented {
                 .chain(ALWAYS)
                 .filter_map(|name| statuses.get(name).copied())
                 .collect();
-            if let Some((_, other)) = comment.split_once("Errors: as ") {
-                alike.push((name.clone(), words(other).next().unwrap().to_owned()));
-            }
+            let others = likes(comment).into_iter();
+            alike.extend(others.map(|other| (name.clone(), other)));
             all.insert(name, found);
         }
-        // The other one may come later in the header.
-        for (name, other) in alike {
-            // "As there" is the call that was named before; no such call is fuzzed.
-            if let Some(more) = all.get(&other).cloned() {
-                all.entry(name).or_default().extend(more);
+        // The other one may come later in the header, or be like another itself.
+        for _ in 0..3 {
+            for (name, other) in &alike {
+                let more = all[other].clone();
+                all.entry(name.clone()).or_default().extend(more);
             }
         }
-        assert!(all.len() > 40, "the header was read wrongly");
+        assert!(all.len() > 80, "the header was read wrongly");
+        assert!(alike.len() > 8, "the header's references were read wrongly");
         Documented(all)
     }
 

@@ -9,10 +9,14 @@ mod header;
 mod judge;
 mod memory;
 mod on_compaction;
+mod on_consumer;
+mod on_group;
+mod on_group_lists;
 mod on_log;
 mod on_reader;
 mod on_topic;
 mod others;
+mod taking;
 
 use edgelog_fuzz::Rng;
 use handles::{Handles, Kind};
@@ -25,8 +29,30 @@ pub struct Fuzz<'a> {
     handles: Handles,
     directory: PathBuf,
     documented: &'a Documented,
+    /// Positions that consumers got, the last ones.
+    delivered: Vec<(u32, u64)>,
     /// The function called last.
     last: &'static str,
+}
+
+impl Fuzz<'_> {
+    /// Without these, nothing else comes far.
+    fn open_what_is_missing(&mut self) {
+        let groups = self.rng.percent(70);
+        if !self.handles.has(Kind::Log) {
+            self.open();
+        } else if !self.handles.has(Kind::Topic) {
+            self.topic_open();
+        } else if !groups {
+            if !self.handles.has(Kind::Reader) {
+                self.reader_open();
+            }
+        } else if !self.handles.has(Kind::Group) {
+            self.group_open();
+        } else if !self.handles.has(Kind::Consumer) {
+            self.consumer_open();
+        }
+    }
 }
 
 /// Syncing to a disk would take nearly all the time, and nothing here is about the medium.
@@ -48,18 +74,15 @@ fn main() {
             handles: Handles::default(),
             directory: directory.clone(),
             documented: &documented,
+            delivered: Vec::new(),
             last: "",
         };
-        let steps = fuzz.rng.below(200);
+        let steps = fuzz.rng.below(300);
         for _ in 0..steps {
-            // Without these, nothing else comes far.
-            match fuzz.rng.below(4) {
-                0 if !fuzz.handles.has(Kind::Log) => fuzz.open(),
-                1 if !fuzz.handles.has(Kind::Topic) => fuzz.topic_open(),
-                2 if !fuzz.handles.has(Kind::Reader) => fuzz.reader_open(),
-                _ => {}
+            if fuzz.rng.percent(40) {
+                fuzz.open_what_is_missing();
             }
-            match fuzz.rng.below(22) {
+            match fuzz.rng.below(40) {
                 0 => fuzz.open(),
                 1..=3 => fuzz.on_log(),
                 4 | 5 => fuzz.topic_open(),
@@ -71,7 +94,14 @@ fn main() {
                 16 | 17 => fuzz.on_reader(),
                 18 => fuzz.on_lists(),
                 19 | 20 => fuzz.on_compaction(),
-                _ => fuzz.others(),
+                21 => fuzz.others(),
+                22 => fuzz.group_open(),
+                23 => fuzz.consumer_open(),
+                24..=26 => fuzz.on_group(),
+                27 | 28 => fuzz.on_group_lists(),
+                29..=33 => fuzz.take(),
+                34..=37 => fuzz.settle(),
+                _ => fuzz.on_consumer(),
             }
         }
         fuzz.finish();

@@ -117,6 +117,11 @@ impl Block {
         }
     }
 
+    /// Where it begins, to look at what a call wrote.
+    pub fn bytes_ptr(&self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
     pub fn is_null(&self) -> bool {
         self.shift.is_none()
     }

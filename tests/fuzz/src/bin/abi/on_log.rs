@@ -149,8 +149,13 @@ impl Fuzz<'_> {
             Kind::Topic => "edgelog_topic_close",
             Kind::Reader => "edgelog_reader_close",
             Kind::Compaction => "edgelog_compaction_close",
+            Kind::Group => "edgelog_group_close",
+            Kind::Consumer => "edgelog_consumer_close",
             Kind::Report => "edgelog_report_close",
             Kind::Names => "edgelog_names_close",
+            Kind::Pending => "edgelog_pending_close",
+            Kind::Consumers => "edgelog_consumers_close",
+            Kind::Leases => "edgelog_leases_close",
         };
         let handle = crate::handles::Argument {
             at,
@@ -169,8 +174,13 @@ impl Fuzz<'_> {
                 Kind::Topic => edgelog_topic_close(at.cast(), e),
                 Kind::Reader => edgelog::reader::edgelog_reader_close(at.cast(), e),
                 Kind::Compaction => edgelog::compaction::edgelog_compaction_close(at.cast(), e),
+                Kind::Group => edgelog::group::edgelog_group_close(at.cast(), e),
+                Kind::Consumer => edgelog::consumer::edgelog_consumer_close(at.cast(), e),
                 Kind::Report => edgelog_report_close(at.cast(), e),
                 Kind::Names => edgelog_names_close(at.cast(), e),
+                Kind::Pending => edgelog::pending::edgelog_pending_close(at.cast(), e),
+                Kind::Consumers => edgelog::consumers::edgelog_consumers_close(at.cast(), e),
+                Kind::Leases => edgelog::leases::edgelog_leases_close(at.cast(), e),
             }
         });
         match (state, status) {

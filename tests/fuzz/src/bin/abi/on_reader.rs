@@ -13,7 +13,7 @@ use std::mem::offset_of;
 
 impl Fuzz<'_> {
     /// Where to start, and a value for it.
-    fn start(&mut self, wrong: &mut bool) -> (u32, u64) {
+    pub fn start(&mut self, wrong: &mut bool) -> (u32, u64) {
         let start = choice(&mut self.rng, 4, wrong);
         let mut value = 0;
         if start >= EDGELOG_START_OFFSET || self.rng.percent(2) {

@@ -62,6 +62,7 @@ fn options(rng: &mut Rng, kept: &mut Kept, rules: &[edgelog_keep_rule]) -> Block
         (offset_of!(edgelog_topic_options, create), 3),
         (offset_of!(edgelog_topic_options, durability), 4),
         (offset_of!(edgelog_topic_options, when_full), 2),
+        (offset_of!(edgelog_topic_options, hold_for_groups), 2),
     ] {
         let value = choice(rng, values, &mut wrong);
         block.set_u32(offset, value);

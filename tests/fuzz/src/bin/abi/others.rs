@@ -6,12 +6,16 @@ use crate::judge::Call;
 use crate::memory::Block;
 use crate::Fuzz;
 use edgelog::error::*;
+use edgelog::group::*;
 use edgelog::library::*;
 use edgelog::names::*;
 use edgelog::options::*;
+use edgelog::pending::*;
 use edgelog::record::*;
 use edgelog::report::*;
+use edgelog::settle::*;
 use edgelog::status::*;
+use edgelog::take::*;
 
 impl Fuzz<'_> {
     pub fn on_lists(&mut self) {
@@ -121,13 +125,18 @@ impl Fuzz<'_> {
     }
 
     fn initialise(&mut self) {
-        let which = self.rng.below(5);
+        let which = self.rng.below(10);
         let first = [
             size_of::<edgelog_error>(),
             size_of::<edgelog_record>(),
             size_of::<edgelog_options>(),
             size_of::<edgelog_topic_options>(),
             size_of::<edgelog_reader_options>(),
+            size_of::<edgelog_group_options>(),
+            size_of::<edgelog_nack_options>(),
+            size_of::<edgelog_take_options>(),
+            size_of::<edgelog_claim_options>(),
+            size_of::<edgelog_pending_filter>(),
         ][which];
         let mut block = Block::sized(&mut self.rng, first);
         let said = block.half(0);
@@ -138,7 +147,12 @@ impl Fuzz<'_> {
                 1 => edgelog_record_init(at.cast(), said),
                 2 => edgelog_options_init(at.cast(), said),
                 3 => edgelog_topic_options_init(at.cast(), said),
-                _ => edgelog_reader_options_init(at.cast(), said),
+                4 => edgelog_reader_options_init(at.cast(), said),
+                5 => edgelog_group_options_init(at.cast(), said),
+                6 => edgelog_nack_options_init(at.cast(), said),
+                7 => edgelog_take_options_init(at.cast(), said),
+                8 => edgelog_claim_options_init(at.cast(), said),
+                _ => edgelog_pending_filter_init(at.cast(), said),
             }
         };
         let wanted = match block.wrong {
