@@ -209,6 +209,7 @@ impl Consumer {
         let deadline = Deadline::after(timeout);
         let group = self.member.group.clone();
         let (context, shared) = (group.log.context(), &group.topic.shared);
+        let mut is_tended = false;
         loop {
             self.check()?;
             if self.control().take_woken() {
@@ -217,8 +218,10 @@ impl Consumer {
             let outlook = self.outlook(take)?;
             match outlook {
                 Outlook::Now => return Ok(Wait::Data),
-                Outlook::Tend => {
+                // Leases that are over again at once do not prolong the wait.
+                Outlook::Tend if !is_tended || !deadline.has_passed() => {
                     self.tend()?;
+                    is_tended = true;
                     continue;
                 }
                 _ => {}

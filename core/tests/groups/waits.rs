@@ -392,6 +392,34 @@ fn a_wait_ends_when_another_process_deletes_the_group_or_the_topic() {
 }
 
 #[test]
+fn a_wait_ends_also_where_leases_are_over_at_once() {
+    let (_dir, _log, topic) = scene("short-leases", Mode::Exclusive);
+    for durability in [Durability::Written, Durability::Synced] {
+        let options = GroupOptions {
+            ordered: true,
+            lease_ttl_ms: 1,
+            durability,
+            ..GroupOptions::default()
+        };
+        let name = format!("{durability:?}");
+        let opened = topic.group(&name, Create::New, Start::Latest, &options);
+        let mut consumer = opened.unwrap().0.consumer("a").unwrap();
+        for ms in [0, 1, 20] {
+            let ended = consumer.wait(Some(Duration::from_millis(ms))).unwrap();
+            if ended == Wait::Data {
+                // It lost what it had meanwhile, and is told.
+                let one = TakeOptions {
+                    max: 1,
+                    ..TakeOptions::default()
+                };
+                let told = consumer.take(&one, &mut |_: RecordView<'_>, _| ());
+                assert_eq!(told.unwrap_err().kind(), Kind::Fenced);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_wait_is_no_success_where_there_is_nothing_to_give() {
     // The last records are damaged: their offsets are gone, and nothing comes of waiting for them.
     let dir = Dir::new("waits-damaged");
