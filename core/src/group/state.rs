@@ -222,8 +222,13 @@ impl State {
         Ok(())
     }
 
-    /// Records of which it is not known what became of them are nobody's, and due now.
+    /// Records of which it is not known what became of them are nobody's, and due now. A cursor
+    /// that was moved far behind the last record tells of more than there can be: the first ones
+    /// are meant.
     pub(super) fn release_unknown(&mut self, range: Range) -> Result<()> {
+        let most = range.first.saturating_add(u64::from(u32::MAX));
+        let end = range.end.min(most);
+        let range = Range { end, ..range };
         let known = self.pending.remove(range.partition, range.first, range.end);
         let delivered = range.records().saturating_sub(known);
         bump(&mut self.totals.delivered, delivered);
@@ -231,6 +236,7 @@ impl State {
         self.insert(range, Held::Released { due_ms: at_ms }, at_ms, at_ms, 1)
     }
 
+    /// No change tells of more records at once than a run may have.
     fn insert(
         &mut self,
         range: Range,
@@ -239,22 +245,19 @@ impl State {
         last_ms: u64,
         deliveries: u32,
     ) -> Result<()> {
-        let mut first = range.first;
-        while first < range.end {
-            let left = range.end.saturating_sub(first);
-            let count = u32::try_from(left).unwrap_or(u32::MAX);
-            self.pending.insert(Run {
-                partition: range.partition,
-                first,
-                count,
-                held,
-                first_ms,
-                last_ms,
-                deliveries,
-            })?;
-            first = first.saturating_add(u64::from(count));
+        let count = u32::try_from(range.records()).unwrap_or(u32::MAX);
+        if count == 0 {
+            return Ok(());
         }
-        Ok(())
+        self.pending.insert(Run {
+            partition: range.partition,
+            first: range.first,
+            count,
+            held,
+            first_ms,
+            last_ms,
+            deliveries,
+        })
     }
 
     fn deliver(

@@ -258,6 +258,32 @@ fn every_bit_of_a_journal_and_of_a_description_may_be_wrong() {
 }
 
 #[test]
+fn a_cursor_far_behind_the_last_record_makes_no_damage_worse() {
+    let desk = Desk::new(1);
+    desk.add(RECORDS);
+    let group = desk.group(&GroupOptions::default());
+    take(&mut group.consumer("a").unwrap(), 5);
+    group.seek(Start::Offset(u64::MAX - 1), None).unwrap();
+    // The journal begins anew, with all of it in its snapshot.
+    group.configure(&group.options().unwrap()).unwrap();
+    drop(group);
+    let Desk { sys, log, topic } = desk;
+    drop(topic);
+    log.close().unwrap();
+    let (path, bytes) = file(&sys, ".jrn");
+    for bit in 0..bytes.len() * 8 {
+        let mut image = sys.image();
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        image.write_file(&path, &flipped);
+        let sys = FaultySys::from_image(image);
+        let log = open(&sys).unwrap_or_else(|e| panic!("bit {bit}: {e}"));
+        let came = drain(&sys, &existing(&log, "t"));
+        assert!((0..5).all(|offset| came.contains(&offset)), "bit {bit}");
+    }
+}
+
+#[test]
 fn a_journal_may_be_missing_or_another_file() {
     let scene = scene(false);
     let (path, bytes) = scene.journal();
