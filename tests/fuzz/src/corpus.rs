@@ -1,5 +1,6 @@
 //! Sound logs to start from: small ones, with everything that a log may hold.
 
+use crate::groups::{Desk, Notes};
 use crate::Rng;
 use edgelog_core::sys::faulty::{FaultySys, Image};
 use edgelog_core::{
@@ -43,10 +44,12 @@ pub fn append_some(rng: &mut Rng, topic: &Topic) -> edgelog_core::Result<u64> {
     Ok(at.offset)
 }
 
-/// A sound log.
-pub fn log(rng: &mut Rng) -> Image {
+/// A sound log, and what is known of its groups.
+pub fn log(rng: &mut Rng) -> (Image, Notes) {
     let sys = FaultySys::new();
     let topics = 1 + rng.below(2);
+    let mut desk = Desk::default();
+    let has_groups = rng.percent(60);
     let mut handle = Log::open_on(Arc::new(sys.clone()), &manual()).unwrap();
     for number in 0..topics {
         let options = TopicOptions {
@@ -59,8 +62,12 @@ pub fn log(rng: &mut Rng) -> Image {
         let mut topic = handle.topic(&name, Create::New, &options).unwrap();
         for _ in 0..rng.below(40) {
             append_some(rng, &topic).unwrap();
+            if has_groups {
+                (0..rng.below(6)).for_each(|_| desk.step(rng, &topic));
+            }
             sys.advance_ms(rng.below(2_000) as u64);
             if rng.percent(3) {
+                desk.leave();
                 handle.close().unwrap();
                 sys.reboot();
                 handle = Log::open_on(Arc::new(sys.clone()), &manual()).unwrap();
@@ -70,11 +77,14 @@ pub fn log(rng: &mut Rng) -> Image {
         topic.retain().unwrap();
     }
     if rng.percent(60) {
+        if rng.percent(50) {
+            desk.leave();
+        }
         handle.close().unwrap();
-        return sys.image();
+        return (sys.image(), desk.notes);
     }
     // As a death leaves it.
     let image = sys.image();
     drop(handle);
-    image
+    (image, desk.notes)
 }

@@ -2,6 +2,7 @@
 //! over executions that never end. Everything an execution does follows from its seed.
 
 pub mod corpus;
+pub mod groups;
 pub mod mutate;
 pub mod probe;
 

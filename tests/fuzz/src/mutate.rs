@@ -52,11 +52,17 @@ fn other_name(rng: &mut Rng, path: &str) -> String {
         1 => "t000000ff",
         _ => path.split_once('/').map_or("t00000001", |(dir, _)| dir),
     };
-    match rng.below(8) {
+    match rng.below(14) {
         0 => format!("{dir}/TOPIC"),
         1 => format!("{dir}/CHECKPOINT"),
         2 => format!("{path}.tmp"),
         3 => "LOG".to_owned(),
+        4 => "RESERVE".to_owned(),
+        5 => format!("{dir}/g{:04x}.grp", rng.below(4)),
+        6..=8 => {
+            let (group, generation) = (rng.below(4), rng.below(5));
+            format!("{dir}/g{group:04x}-{generation:08x}.jrn")
+        }
         _ => {
             let (partition, generation) = (rng.below(4), rng.below(3));
             let base = match rng.percent(70) {
@@ -123,6 +129,13 @@ fn covered(rng: &mut Rng, path: &str, identity: u64, bytes: &mut Vec<u8>) {
         }
         return;
     }
+    if path.ends_with(".jrn") {
+        match rng.percent(15) {
+            true => journal_header(rng, bytes),
+            false => journal_frame(rng, path, bytes),
+        }
+        return;
+    }
     // A description: the same block twice.
     let half = bytes.len() / 2;
     if half < 24 {
@@ -156,34 +169,73 @@ fn header(rng: &mut Rng, bytes: &mut [u8]) {
     bytes[83 + name..87 + name].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The sum of a frame at a place of this file.
-fn frame_sum(path: &str, identity: u64, position: usize, covered: &[u8]) -> u32 {
-    let number = |digits: Option<&str>| {
-        let digits = digits.unwrap_or("0");
-        u64::from_str_radix(digits, 16).unwrap_or(0)
+/// Bytes of a journal's header.
+const JOURNAL_HEADER: usize = 28;
+
+fn journal_header(rng: &mut Rng, bytes: &mut [u8]) {
+    if bytes.len() < JOURNAL_HEADER {
+        return;
+    }
+    let at = 8 + rng.below(16);
+    odd_bytes(rng, &mut bytes[..24], at);
+    let sum = crc32fast::hash(&bytes[..24]);
+    bytes[24..28].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The identity of the group is in the header, and its other numbers are in the name.
+fn journal_frame(rng: &mut Rng, path: &str, bytes: &mut Vec<u8>) {
+    let Some(identity) = bytes.get(12..20).and_then(|b| b.try_into().ok()) else {
+        return;
     };
-    let mut parts = path.rsplit('/').next().unwrap_or("").split(['p', '-', '.']);
-    parts.next();
-    let partition = number(parts.next()) as u32;
-    let base = number(parts.next());
-    let generation = number(parts.next()) as u32;
+    let place = journal_place(path, u64::from_le_bytes(identity));
+    change_frame(rng, bytes, JOURNAL_HEADER, &[3, 4, 5, 6, 0x84, 1], &place);
+}
+
+fn journal_place(path: &str, identity: u64) -> Vec<u8> {
+    let (group, generation) = (number(path, 'g', 1), number(path, 'g', 2));
     let mut place = identity.to_le_bytes().to_vec();
-    place.extend(partition.to_le_bytes());
+    place.extend((group as u32).to_le_bytes());
+    place.extend(0_u64.to_le_bytes());
+    place.extend((generation as u32).to_le_bytes());
+    place
+}
+
+/// A number of a file's name, in order.
+fn number(path: &str, letter: char, at: usize) -> u64 {
+    let name = path.rsplit('/').next().unwrap_or("");
+    let digits = name.split([letter, '-', '.']).nth(at);
+    u64::from_str_radix(digits.unwrap_or("0"), 16).unwrap_or(0)
+}
+
+/// The place of a segment's frames, but for the byte in the file.
+fn segment_place(path: &str, identity: u64) -> Vec<u8> {
+    let [partition, base, generation] = [1, 2, 3].map(|at| number(path, 'p', at));
+    let mut place = identity.to_le_bytes().to_vec();
+    place.extend((partition as u32).to_le_bytes());
     place.extend(base.to_le_bytes());
-    place.extend(generation.to_le_bytes());
-    let seed = crc32fast::hash(&place) ^ position as u32;
+    place.extend((generation as u32).to_le_bytes());
+    place
+}
+
+fn frame_sum(place: &[u8], position: usize, covered: &[u8]) -> u32 {
+    let seed = crc32fast::hash(place) ^ position as u32;
     let mut hasher = crc32fast::Hasher::new_with_initial(seed);
     hasher.update(covered);
     hasher.finalize()
 }
 
-fn frame(rng: &mut Rng, path: &str, identity: u64, bytes: &mut [u8]) {
-    // All frames, as their lengths say.
+fn frame(rng: &mut Rng, path: &str, identity: u64, bytes: &mut Vec<u8>) {
     let Some(name) = bytes.get(82).map(|length| usize::from(*length)) else {
         return;
     };
+    let place = segment_place(path, identity);
+    change_frame(rng, bytes, 87 + name, &[1, 2, 3, 0x81, 0x82, 4, 0], &place);
+}
+
+/// All frames from here on, as their lengths say.
+fn frames(bytes: &[u8], first: usize) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
-    let mut position = 87 + name;
+    let mut position = first;
     while let Some(word) = bytes.get(position + 4..position + 8) {
         let word = u32::from_le_bytes(word.try_into().unwrap_or([0; 4]));
         let size = 8 + (word & 0xff_ffff) as usize;
@@ -193,29 +245,44 @@ fn frame(rng: &mut Rng, path: &str, identity: u64, bytes: &mut [u8]) {
         places.push((position, size));
         position += size;
     }
+    places
+}
+
+/// Changes a frame, or says once more what one says.
+fn change_frame(rng: &mut Rng, bytes: &mut Vec<u8>, first: usize, kinds: &[u8], place: &[u8]) {
+    let places = frames(bytes, first);
     if places.is_empty() {
         return;
     }
-    let (position, mut size) = *rng.pick(&places);
-    match rng.below(4) {
+    let (mut position, mut size) = *rng.pick(&places);
+    match rng.below(5) {
         // Another kind.
-        0 => bytes[position + 7] = *rng.pick(&[1, 2, 3, 0x81, 0x82, 4, 0]),
+        0 => bytes[position + 7] = *rng.pick(kinds),
         // Another length: the rest of the file is what it was.
         1 => {
             size = 9 + rng.below(bytes.len() - position - 8);
             let length = (size as u32 - 8).to_le_bytes();
             bytes[position + 4..position + 7].copy_from_slice(&length[..3]);
         }
+        // Again, at the end or in the place of another one.
+        2 => {
+            let again = bytes[position..position + size].to_vec();
+            let (last, last_size) = places[places.len() - 1];
+            position = match rng.percent(50) {
+                true => last + last_size,
+                false => rng.pick(&places).0,
+            };
+            if bytes.len() < position + size {
+                bytes.resize(position + size, 0);
+            }
+            overwrite(bytes, position, &again);
+        }
         _ => {
             let at = position + 8 + rng.below(size - 8);
             odd_bytes(rng, &mut bytes[..position + size], at);
         }
     }
-    let sum = frame_sum(
-        path,
-        identity,
-        position,
-        &bytes[position + 4..position + size],
-    );
+    let covered = &bytes[position + 4..position + size];
+    let sum = frame_sum(place, position, covered);
     bytes[position..position + 4].copy_from_slice(&sum.to_le_bytes());
 }

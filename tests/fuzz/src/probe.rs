@@ -1,6 +1,7 @@
 //! Everything a log can be asked, and what must hold of the answers whatever its files are. Where
 //! nothing wrong stands behind a right checksum, more must hold: `strict`.
 use crate::corpus::append_some;
+use crate::groups::{self, Notes};
 use crate::Rng;
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::{
@@ -115,7 +116,7 @@ pub fn read(rng: &mut Rng, topic: &Topic, strict: bool) -> Result<Vec<Seen>, Kin
 }
 
 /// Reads all of a log, changes it, and opens it again.
-pub fn log(rng: &mut Rng, sys: &FaultySys, options: &LogOptions, strict: bool) {
+pub fn log(rng: &mut Rng, sys: &FaultySys, options: &LogOptions, notes: &Notes, strict: bool) {
     let before = sys.image();
     let log = match Log::open_on(Arc::new(sys.clone()), options) {
         Ok(log) => log,
@@ -161,7 +162,14 @@ pub fn log(rng: &mut Rng, sys: &FaultySys, options: &LogOptions, strict: bool) {
                 "appended and not there: {name}"
             );
         }
-        contents.push((name, after));
+        if read_only {
+            groups::look(rng, &topic, strict);
+            contents.push((name, after, Notes::default()));
+            continue;
+        }
+        let notes = groups::probe(rng, sys, &topic, notes, strict);
+        let after = read(rng, &topic, strict).unwrap();
+        contents.push((name, after, notes));
     }
     log.close().unwrap();
     if read_only {
@@ -169,12 +177,14 @@ pub fn log(rng: &mut Rng, sys: &FaultySys, options: &LogOptions, strict: bool) {
         return;
     }
     let again = Log::open_on(Arc::new(sys.clone()), &crate::corpus::manual()).unwrap();
-    for (name, expected) in contents {
+    for (name, expected, notes) in contents {
         let options = TopicOptions::default();
         let topic = again.topic(&name, edgelog_core::Create::Never, &options);
-        let found = read(rng, &topic.unwrap(), strict).unwrap();
+        let topic = topic.unwrap();
+        let found = read(rng, &topic, strict).unwrap();
         if strict {
             assert_eq!(found, expected, "another reading of {name}");
         }
+        groups::probe(rng, sys, &topic, &notes, strict);
     }
 }

@@ -3,9 +3,10 @@
 
 use edgelog_core::sys::faulty::{FaultySys, FullRules, Repeat};
 use edgelog_core::{
-    Create, Direction, Durability, Error, Header, Keep, KeepRule, Kind, Log, LogOptions, Mode,
-    OnDamage, Reader, ReaderControl, Record, RecordView, Topic, TopicOptions, WhenFull,
+    Create, Direction, Durability, Header, Keep, KeepRule, Log, LogOptions, Mode, OnDamage, Reader,
+    ReaderControl, Record, RecordView, Topic, TopicOptions, WhenFull,
 };
+use edgelog_fuzz::groups::{check, Desk};
 use edgelog_fuzz::{corpus, probe, Rng};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +19,9 @@ struct Held {
     topics: Vec<Topic>,
     readers: Vec<(Reader, Direction)>,
     controls: Vec<ReaderControl>,
+    desk: Desk,
     /// Of each partition of each topic handle's log, the last offset that was given out.
     last: BTreeMap<(String, u32), u64>,
-}
-
-fn check(error: &Error) {
-    // Nothing here is a fault of edgelog's own, and every error can be told.
-    assert_ne!(error.kind(), Kind::Internal, "{error}");
-    assert!(!error.to_string().is_empty());
 }
 
 fn name(rng: &mut Rng) -> String {
@@ -83,6 +79,7 @@ fn topic_options(rng: &mut Rng) -> TopicOptions {
         max_bytes: *rng.pick(&[0, 20_000]),
         max_records: *rng.pick(&[0, 10]),
         max_age_ms: *rng.pick(&[0, 5_000]),
+        hold_for_groups: rng.percent(20),
         compaction_keys_max: *rng.pick(&[0, 2]),
         min_garbage_percent: *rng.pick(&[0, 1]),
         tombstone_ms: *rng.pick(&[0, 1]),
@@ -246,6 +243,12 @@ impl Held {
         }
     }
 
+    fn on_group(&mut self, rng: &mut Rng) {
+        if let Some(at) = some(rng, self.topics.len()) {
+            self.desk.step(rng, &self.topics[at]);
+        }
+    }
+
     fn on_log(&mut self, rng: &mut Rng) {
         let Some(at) = some(rng, self.logs.len()) else {
             return;
@@ -261,6 +264,7 @@ impl Held {
             6 => log.topic_names().map(drop),
             7 => {
                 let name = name(rng);
+                self.desk.notes.forget_topic(&name);
                 let deleted = log.delete_topic(&name);
                 // Its name may begin anew at offset 0, also when only half of it went.
                 self.last.retain(|(topic, _), _| *topic != name);
@@ -312,11 +316,12 @@ fn main() {
             topics: Vec::new(),
             readers: Vec::new(),
             controls: Vec::new(),
+            desk: Desk::default(),
             last: BTreeMap::new(),
         };
         held.open(rng);
-        for _ in 0..rng.below(120) {
-            match rng.below(20) {
+        for _ in 0..rng.below(160) {
+            match rng.below(30) {
                 0 => held.open(rng),
                 1..=3 => held.topic(rng),
                 4..=10 => held.append(rng),
@@ -331,18 +336,20 @@ fn main() {
                         }
                     }
                 }
-                _ => held.machine(rng),
+                19 => held.machine(rng),
+                _ => held.on_group(rng),
             }
         }
         // In any order.
         if rng.percent(50) {
             held.logs.clear();
         }
+        held.desk.leave();
         held.readers.clear();
         held.topics.clear();
         held.logs.clear();
         // Whatever happened, the log opens again and can be used.
         held.sys.heal();
-        probe::log(rng, &held.sys, &corpus::manual(), true);
+        probe::log(rng, &held.sys, &corpus::manual(), &held.desk.notes, true);
     });
 }

@@ -1,5 +1,5 @@
-//! Opens logs whose files were damaged at random: never a panic, never a hang, and what was read
-//! and appended stays.
+//! Opens logs whose files were damaged at random: never a panic, never a hang, what was read
+//! and appended stays, and what no group had acknowledged comes.
 
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::{Mode, OnDamage};
@@ -7,7 +7,7 @@ use edgelog_fuzz::{corpus, mutate, probe};
 
 fn main() {
     edgelog_fuzz::run("images", |rng| {
-        let mut image = corpus::log(rng);
+        let (mut image, notes) = corpus::log(rng);
         let strict = mutate::image(rng, &mut image);
         let sys = FaultySys::from_image(image);
         if rng.percent(50) {
@@ -20,6 +20,6 @@ fn main() {
         if rng.percent(20) {
             options.on_damage = OnDamage::Refuse;
         }
-        probe::log(rng, &sys, &options, strict);
+        probe::log(rng, &sys, &options, &notes.damaged(), strict);
     });
 }

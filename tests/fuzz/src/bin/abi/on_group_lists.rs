@@ -124,8 +124,9 @@ impl Fuzz<'_> {
         let (mut name, mut size) = kept.name(&mut self.rng);
         if self.rng.percent(40) {
             (name, size) = (std::ptr::null(), 0);
-            kept.wrong = false;
         }
+        // All of them.
+        kept.wrong &= !(name.is_null() && size == 0);
         let mut place = Block::number(&mut self.rng);
         let call = Call::new("edgelog_group_leases", group).wrong_if(kept.wrong || place.wrong);
         let status = self.call(call, |e| unsafe {
