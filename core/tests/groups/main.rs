@@ -23,6 +23,8 @@ mod ordered;
 mod ordered_crash;
 mod ordered_hard;
 mod ordered_model;
+mod ordered_processes;
+mod ordered_waits;
 #[path = "../processes/process.rs"]
 #[expect(dead_code, reason = "each test takes what it needs")]
 mod process;

@@ -29,6 +29,7 @@ struct Life {
     operations: u64,
     dies_at: Option<(u64, Last)>,
     dead: bool,
+    clock_looks: u64,
     locks: Vec<HeldLock>,
 }
 
@@ -80,6 +81,11 @@ impl Process {
     /// Operations that changed something, so far.
     pub fn operations(&self) -> u64 {
         self.life.lock().operations
+    }
+
+    /// How often it asked what time it is.
+    pub fn clock_looks(&self) -> u64 {
+        self.life.lock().clock_looks
     }
 
     fn looked(&self) {
@@ -261,6 +267,7 @@ impl Sys for Process {
         self.sys.wall_ms()
     }
     fn boot_ms(&self) -> u64 {
+        self.life.lock().clock_looks += 1;
         self.sys.boot_ms()
     }
     fn boot_id(&self) -> u128 {
