@@ -20,9 +20,10 @@
 //! The two together:
 //! - [`inner`]: a group of an open topic, and the one way to change it.
 //! - [`list`]: the groups of a topic.
-//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`ordered`], [`own`],
-//!   [`claim`], [`fetch`], [`dead`], [`stats`]: what they do.
+//! - [`handle`], [`consumer`]: what an application holds; [`deliver`], [`ordered`], [`acquire`],
+//!   [`own`], [`claim`], [`fetch`], [`dead`], [`stats`]: what they do.
 
+mod acquire;
 mod change;
 mod claim;
 mod clock;
@@ -51,6 +52,7 @@ mod snapshot;
 mod state;
 mod stats;
 
+pub use acquire::Lease;
 pub use claim::{Claim, ClaimOptions};
 pub use consumer::{Consumer, Member};
 pub use dead::{DEAD_DELIVERIES, DEAD_GROUP, DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_TOPIC};
@@ -59,5 +61,4 @@ pub use deliver::{Delivery, Receiver, Take, TakeOptions};
 pub use handle::{Group, Nack, PendingFilter, PendingRecord, Removal};
 pub(crate) use list::Groups;
 pub use options::{GroupOptions, WhenExhausted};
-pub use ordered::Lease;
 pub use stats::{ConsumerStats, GroupStats};
