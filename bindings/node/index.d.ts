@@ -273,7 +273,7 @@ export interface GroupChanges {
   leaseTtlMs?: number | undefined;
   /**
    * In an ordered group, after how long a consumer loses a partition that it has records of and
-   * neither settles nor extends any. Default 60000; `Infinity`: never.
+   * settles none, however it extends them. Default 60000; `Infinity`: never.
    */
   processingTimeoutMs?: number | undefined;
 }

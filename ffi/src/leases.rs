@@ -24,7 +24,7 @@
 //! Taking and giving. A read, also while it waits, takes what is free and keeps the consumer live
 //! for lease_ttl_ms more; that is written at most once in a third of this time. A consumer that
 //! does not read for lease_ttl_ms loses its partitions. One that has records of a partition and
-//! neither settles nor extends any of them for processing_timeout_ms loses that one, and takes it
+//! settles none of them for processing_timeout_ms loses that one, however it extends, and takes it
 //! again only where nobody else may. A consumer that has too many partitions gets nothing new of
 //! one of them until it has settled what it has of it; then it hands it over.
 //! edgelog_consumer_release and edgelog_consumer_close give back at once. No lease outlives a boot

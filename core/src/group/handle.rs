@@ -289,8 +289,8 @@ impl Group {
         }
         let progress = ordered::progress(&held.state, &policy, now.ms, &ranges);
         let mut changes = decide(&held.state, now.ms, ranges);
-        let only_extends = matches!(changes.first(), Some(Change::Again { .. }));
-        if !only_extends {
+        // What is extended is not settled.
+        if !matches!(changes.first(), Some(Change::Again { .. })) {
             changes.extend(progress);
         }
         self.inner.commit(&mut held, &now, &changes)?;
