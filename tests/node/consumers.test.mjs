@@ -196,6 +196,22 @@ test('acknowledgements by promise keep their order, and close waits for them', a
   assert.equal((await group.stats()).acknowledged, 62n);
 });
 
+test('a read that comes while its log is being closed is told so', async (t) => {
+  const path = join(directory(t), 'log');
+  const told = new Set();
+  for (let i = 0; i < 100; i++) {
+    const log = await edgelog.open(path);
+    const group = await (await log.topic('t')).group('g', { ordered: true });
+    const consumer = await group.consumer('c');
+    await consumer.acquire();
+    let isOver = false;
+    const closed = log.close().then(() => (isOver = true));
+    while (!isOver) await consumer.read().catch(({ code }) => told.add(code));
+    await closed;
+  }
+  assert.deepEqual([...told], ['CLOSED']);
+});
+
 test('the log closes after acknowledgements under way', async (t) => {
   const path = join(directory(t), 'log');
   const log = await edgelog.open(path);

@@ -75,6 +75,8 @@ impl<T> Turn<T> {
         match self.inner.try_lock() {
             Ok(inner) => Ok(inner),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            // Whoever ends it is at it.
+            Err(TryLockError::WouldBlock) if self.has_ended() => Err(self.closed()),
             Err(TryLockError::WouldBlock) => Err(Error::new(
                 Status::MISUSE,
                 &format!("another call on this {} is under way", self.noun),
