@@ -38,6 +38,7 @@ impl DeadLetters {
     /// Opens the topic, or makes it, where the group has one. Before the group is entered: making
     /// a topic takes the log's own region, which comes before any group's.
     pub(super) fn ready(&self, group: &Group) -> Result<()> {
+        group.log.context().check_writable()?;
         let Some(name) = group.inner.options().dead_letter else {
             *self.topic.lock() = None;
             return Ok(());

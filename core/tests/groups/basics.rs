@@ -579,3 +579,32 @@ fn what_times_out_too_often_is_given_up_once() {
         .unwrap();
     assert_eq!(crate::support::read_all(&dead).unwrap().len(), 2);
 }
+
+#[test]
+fn a_log_that_is_only_read_says_so_whether_or_not_there_is_a_dead_letter_topic() {
+    let desk = Desk::new(1);
+    let options = GroupOptions {
+        dead_letter: Some("dead".into()),
+        ..GroupOptions::default()
+    };
+    drop(desk.group(&options));
+    let looking = LogOptions {
+        mode: Mode::ReadOnly,
+        ..LogOptions::default()
+    };
+    let Desk { sys, log, topic } = desk;
+    drop(topic);
+    log.close().unwrap();
+    let log = Log::open_on(std::sync::Arc::new(sys), &looking).unwrap();
+    let topic = crate::support::existing(&log, "t");
+    let opened = topic.group("g", Create::Never, Start::Latest, &options);
+    let group = opened.unwrap().0;
+    let refused = group.consumer("a").err().unwrap();
+    assert_eq!(refused.kind(), Kind::ReadOnly, "{refused}");
+    let position = Position {
+        partition: 0,
+        offset: 0,
+    };
+    let refused = group.nack(&[position], &Nack::default()).unwrap_err();
+    assert_eq!(refused.kind(), Kind::ReadOnly, "{refused}");
+}
