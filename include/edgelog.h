@@ -1366,7 +1366,7 @@ edgelog_status edgelog_group_ack(const edgelog_group *group,
  *
  * options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
  * was delivered behind them in their partitions comes again, too. Outcomes and errors as for
- * edgelog_group_ack. Threads: any. Since 0.1.
+ * edgelog_group_ack, and EDGELOG_FULL where dead_letter has no room. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_group_nack(const edgelog_group *group,
                                   const edgelog_position *positions,
@@ -1556,10 +1556,10 @@ edgelog_status edgelog_consumer_close(edgelog_consumer *consumer, edgelog_error 
  * The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
  * In an ordered group only what is leased to this consumer comes, and EDGELOG_TAKE_DUE and _NEW
  * renew its leases, also while they wait. Errors: EDGELOG_FENCED, once when this handle has lost a
- * partition of an ordered group; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY,
- * EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean
- * nothing. Threads: one. Keys, values and headers live until the next read or claim of the
- * consumer. Since 0.1.
+ * partition of an ordered group; EDGELOG_FULL and EDGELOG_TOO_LARGE where dead_letter has no room
+ * for what is given up; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
+ * EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads:
+ * one. Keys, values and headers live until the next read or claim of the consumer. Since 0.1.
  */
 edgelog_status edgelog_consumer_read(edgelog_consumer *consumer,
                                      const edgelog_take_options *options,
@@ -1654,8 +1654,8 @@ edgelog_status edgelog_consumer_ack_up_to(const edgelog_consumer *consumer,
  *
  * options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
  * was delivered behind them in their partitions is not this consumer's any more and comes again
- * behind them. Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another
- * reads. Since 0.1.
+ * behind them. Outcomes and errors as for edgelog_consumer_ack, and EDGELOG_FULL where dead_letter
+ * has no room. Threads: any, also while another reads. Since 0.1.
  */
 edgelog_status edgelog_consumer_nack(const edgelog_consumer *consumer,
                                      const edgelog_position *positions,

@@ -114,10 +114,10 @@ pub unsafe extern "C" fn edgelog_consumer_close(
 /// The caller sets delivery->struct_size, or passes NULL; it is written with each of these answers.
 /// In an ordered group only what is leased to this consumer comes, and EDGELOG_TAKE_DUE and _NEW
 /// renew its leases, also while they wait. Errors: EDGELOG_FENCED, once when this handle has lost a
-/// partition of an ordered group; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY,
-/// EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean
-/// nothing. Threads: one. Keys, values and headers live until the next read or claim of the
-/// consumer. Since 0.1.
+/// partition of an ordered group; EDGELOG_FULL and EDGELOG_TOO_LARGE where dead_letter has no room
+/// for what is given up; EDGELOG_CANCELLED, EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE,
+/// EDGELOG_BUSY, EDGELOG_IO, EDGELOG_POISONED; then the array's contents mean nothing. Threads:
+/// one. Keys, values and headers live until the next read or claim of the consumer. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_read(
     consumer: *mut edgelog_consumer,
@@ -283,8 +283,8 @@ pub unsafe extern "C" fn edgelog_consumer_ack_up_to(
 ///
 /// options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
 /// was delivered behind them in their partitions is not this consumer's any more and comes again
-/// behind them. Outcomes and errors as for edgelog_consumer_ack. Threads: any, also while another
-/// reads. Since 0.1.
+/// behind them. Outcomes and errors as for edgelog_consumer_ack, and EDGELOG_FULL where dead_letter
+/// has no room. Threads: any, also while another reads. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_consumer_nack(
     consumer: *const edgelog_consumer,

@@ -434,7 +434,7 @@ pub unsafe extern "C" fn edgelog_group_ack(
 ///
 /// options may be NULL: after the group's backoff_ms, without a reason. In an ordered group what
 /// was delivered behind them in their partitions comes again, too. Outcomes and errors as for
-/// edgelog_group_ack. Threads: any. Since 0.1.
+/// edgelog_group_ack, and EDGELOG_FULL where dead_letter has no room. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_nack(
     group: *const edgelog_group,
