@@ -7,6 +7,7 @@
  *   read      the most, while all is read
  *   topics    one more topic
  *   openings  what 300 openings leave behind
+ *   pending   each record that a group has pending, of which none lies beside another
  *
  * make-N makes a log of 10 MB with N keys, and compact-N prints, twice, the most that compacting it
  * takes from the system above what is in use when it is open, with 1,000 keys at once. */
@@ -16,7 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOPICS = 4, MORE_TOPICS = 32, RECORDS = 2000, MANY_RECORDS = 20000, AT_ONCE = 64 };
+enum {
+  TOPICS = 4,
+  MORE_TOPICS = 32,
+  RECORDS = 2000,
+  MANY_RECORDS = 20000,
+  AT_ONCE = 64,
+  PENDING = 20000
+};
 
 static edgelog_error failure = EDGELOG_ERROR_INIT;
 static edgelog_log *the_log;
@@ -145,6 +153,52 @@ static void measure_compaction(const char *what, const char *path) {
   close_log();
 }
 
+static edgelog_group *group;
+
+/* Nothing comes again while it is looked at. */
+static void open_group(void) {
+  edgelog_group_options options = EDGELOG_GROUP_OPTIONS_INIT;
+  options.ack_timeout_ms = EDGELOG_NEVER_MS;
+  must(edgelog_group_open(topics[0], "group", 5, &options, NULL, &group, &failure), "group");
+}
+
+/* Every second record stays pending. */
+static unsigned make_pending(void) {
+  static edgelog_record records[AT_ONCE];
+  edgelog_position done[AT_ONCE] = {{0}};
+  edgelog_consumer *consumer = NULL;
+  edgelog_status status;
+  uint32_t count, i, odd;
+  unsigned pending = 0;
+  must(edgelog_consumer_open(group, "consumer", 8, &consumer, &failure), "consumer");
+  while ((status = edgelog_consumer_read(consumer, NULL, records, sizeof records[0], AT_ONCE, 0,
+                                         &count, NULL, &failure)) == EDGELOG_OK) {
+    for (i = 0, odd = 0; i < count; i++)
+      if (records[i].offset % 2) done[odd++].offset = records[i].offset;
+    must(edgelog_consumer_ack(consumer, done, odd, NULL, &failure), "acknowledge");
+    pending += count - odd;
+  }
+  must(status, "read as a consumer");
+  if (pending < PENDING) exit(1);
+  must(edgelog_consumer_close(consumer, &failure), "close the consumer");
+  return pending;
+}
+
+/* Told in whole bytes, rounded up. */
+static void measure_pending(const char *what, const char *path) {
+  size_t before, each;
+  unsigned pending;
+  open_log(path);
+  append(1, 2 * PENDING);
+  open_group();
+  before = in_use(heap());
+  pending = make_pending();
+  each = (growth(before, in_use(heap())) + pending - 1) / pending;
+  printf("%s %zu %zu\n", what, each, each);
+  must(edgelog_group_close(group, &failure), "close the group");
+  close_log();
+}
+
 static void measure(const char *what, const char *path) {
   struct mallinfo2 before = {0}, after;
   int i;
@@ -194,6 +248,7 @@ int main(int argc, char **argv) {
       strncmp(argv[1], "compact-", 8) == 0)
     keep_all();
   if (strchr(argv[1], '-')) measure_compaction(argv[1], argv[2]);
+  else if (strcmp(argv[1], "pending") == 0) measure_pending(argv[1], argv[2]);
   else measure(argv[1], argv[2]);
   return 0;
 }
