@@ -284,12 +284,16 @@ impl Inner {
         let moves_leases = |change: &Change| {
             matches!(
                 change,
-                Change::Yield { .. } | Change::Session { .. } | Change::Leave { .. }
+                Change::Yield { .. }
+                    | Change::Grant { .. }
+                    | Change::Session { .. }
+                    | Change::Leave { .. }
             )
         };
         let due_now = decide::next_due(state, &policy);
         if unblocks || (policy.ordered && changes.iter().any(moves_leases)) {
-            // What one settles or gives up another waits for.
+            // What one settles or gives up another waits for; and whoever takes one partition
+            // leaves the others to whoever let it go first.
             self.topic.waiters.notify();
         } else if due_now.is_some_and(|now| due_before.is_none_or(|before| now < before)) {
             // Those who wait count on the earlier moment.

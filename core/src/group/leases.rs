@@ -119,11 +119,10 @@ impl State {
     /// Whether a change settles records that kept their partition's others back: refused ones, and
     /// those that are delivered alone.
     pub(crate) fn unblocks(&self, change: &Change) -> bool {
-        let (Change::Acknowledge { ranges }
-        | Change::Expire { ranges }
-        | Change::GiveUp { ranges }) = change
-        else {
-            return false;
+        let ranges = match change {
+            Change::Acknowledge { ranges } | Change::GiveUp { ranges } => ranges,
+            Change::Expire { .. } => return true,
+            _ => return false,
         };
         let mut runs = ranges
             .iter()

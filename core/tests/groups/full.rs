@@ -410,6 +410,16 @@ fn f5_what_retention_removes_while_it_is_pending_is_told_once() {
 
 #[test]
 fn f6_poison_is_given_up_and_keeps_nobody_from_the_rest() {
+    poison(false);
+}
+
+#[test]
+fn f6_poison_in_an_ordered_group_keeps_nobody_from_the_rest() {
+    poison(true);
+}
+
+/// Two consumers at work, of which each refuses record 42.
+fn poison(ordered: bool) {
     let sys = FaultySys::new();
     let log = open_well(&sys);
     let four = TopicOptions {
@@ -427,6 +437,7 @@ fn f6_poison_is_given_up_and_keeps_nobody_from_the_rest() {
     let options = GroupOptions {
         max_deliveries: 3,
         dead_letter: Some("dead".into()),
+        ordered,
         ..GroupOptions::default()
     };
     let made = topic.group("g", Create::New, Start::Earliest, &options);
@@ -434,21 +445,35 @@ fn f6_poison_is_given_up_and_keeps_nobody_from_the_rest() {
     let names = ["a", "b"];
     let mut consumers = names.map(|name| group.consumer(name).unwrap());
     let mut refused = 0;
-    loop {
+    let mut next: [u64; 4] = [0; 4];
+    let mut behind = 0;
+    for _ in 0..1_000 {
         let mut idle = 0;
         for consumer in &mut consumers {
             let rows = take(consumer, 7);
             idle += usize::from(rows.is_empty());
+            let mut pulled_back = false;
             for (partition, offset, _) in rows {
                 let position = Position { partition, offset };
+                if pulled_back && poison.is_some_and(|poison| poison.partition == partition) {
+                    // What was behind it comes again behind it.
+                    continue;
+                }
                 let nack = Nack {
                     reason: "cannot be digested",
                     ..Nack::default()
                 };
                 let done = if Some(position) == poison {
                     refused += 1;
-                    consumer.member().nack(&[position], &nack)
+                    let done = consumer.member().nack(&[position], &nack);
+                    pulled_back = ordered;
+                    done
                 } else {
+                    let last = &mut next[partition as usize];
+                    assert!(!ordered || offset >= *last, "of {partition}: {offset}");
+                    *last = offset + 1;
+                    let poison = poison.unwrap();
+                    behind += u32::from(partition == poison.partition && offset > poison.offset);
                     consumer.member().ack(&[position])
                 };
                 assert_eq!(done.unwrap(), [Outcome::Done]);
@@ -461,6 +486,7 @@ fn f6_poison_is_given_up_and_keeps_nobody_from_the_rest() {
     let stats = group.stats().unwrap();
     assert_eq!((stats.acknowledged, stats.given_up, refused), (99, 1, 3));
     assert_eq!((stats.pending, stats.lag), (0, 0));
+    assert!(behind > 0, "its partition goes on");
     let dead = read_all(&existing(&log, "dead")).unwrap();
     assert_eq!(dead.len(), 1);
     let (key, value) = scenario_record(42);
@@ -484,6 +510,16 @@ fn f6_poison_is_given_up_and_keeps_nobody_from_the_rest() {
 
 #[test]
 fn f6_a_group_is_told_how_many_records_it_missed() {
+    missed(&patient());
+    let ordered = GroupOptions {
+        ordered: true,
+        ..patient()
+    };
+    missed(&ordered);
+}
+
+/// Retention takes 400 records that were not delivered yet.
+fn missed(options_of_group: &GroupOptions) {
     let sys = FaultySys::new();
     let log = open_well(&sys);
     // A segment for each record.
@@ -499,7 +535,7 @@ fn f6_a_group_is_told_how_many_records_it_missed() {
         };
         topic.append(&record, None).unwrap();
     }
-    let made = topic.group("g", Create::New, Start::Earliest, &patient());
+    let made = topic.group("g", Create::New, Start::Earliest, options_of_group);
     let (group, _) = made.unwrap();
     let mut a = group.consumer("a").unwrap();
     for first in 0..100 {
