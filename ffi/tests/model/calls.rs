@@ -38,7 +38,7 @@ pub fn status_of<T>(answer: &Answer<T>) -> edgelog_status {
     answer.as_ref().map_or_else(|e| e.status, |_| EDGELOG_OK)
 }
 
-fn fresh_error() -> edgelog_error {
+pub fn fresh_error() -> edgelog_error {
     edgelog_error {
         struct_size: size_of::<edgelog_error>() as u32,
         status: 77,
@@ -54,7 +54,11 @@ fn fresh_error() -> edgelog_error {
     }
 }
 
-fn checked(call: &str, status: edgelog_status, error: &edgelog_error) -> Answer<edgelog_status> {
+pub fn checked(
+    call: &str,
+    status: edgelog_status,
+    error: &edgelog_error,
+) -> Answer<edgelog_status> {
     assert!(!edgelog_status_name(status).is_null(), "{call}: {status}");
     if status >= EDGELOG_OK {
         let untouched = error.status == 77 && error.flags == 77 && error.text[255] == 77;
@@ -77,15 +81,16 @@ fn checked(call: &str, status: edgelog_status, error: &edgelog_error) -> Answer<
 /// Calls a function with these arguments and an error of its own.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        let mut error = fresh_error();
+        let mut error = $crate::calls::fresh_error();
         // SAFETY: handles that were given out, and places and bytes that outlive the call.
         let status = unsafe { $function($($argument,)* &mut error) };
-        checked(stringify!($function), status, &error)
+        $crate::calls::checked(stringify!($function), status, &error)
     }};
 }
+pub(crate) use call;
 
 /// What a call left in its place, which it may fill only with OK.
-fn filled<T: PartialEq + std::fmt::Debug>(
+pub fn filled<T: PartialEq + std::fmt::Debug>(
     answer: Answer<edgelog_status>,
     place: T,
     before: &T,
@@ -98,7 +103,7 @@ fn filled<T: PartialEq + std::fmt::Debug>(
     answer.map(|_| None)
 }
 
-fn handle<T>(answer: Answer<edgelog_status>, place: *mut T) -> Answer<*mut T> {
+pub fn handle<T>(answer: Answer<edgelog_status>, place: *mut T) -> Answer<*mut T> {
     Ok(filled(answer, place, &null_mut())?.unwrap())
 }
 
@@ -111,6 +116,7 @@ macro_rules! sized {
         sized
     }};
 }
+pub(crate) use sized;
 
 // ---- Log
 

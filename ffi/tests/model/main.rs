@@ -13,6 +13,8 @@ mod calls;
 mod changes;
 mod closes;
 mod compaction;
+mod group_calls;
+mod groups;
 mod random;
 mod reads;
 mod records;
@@ -66,6 +68,31 @@ fn the_calls_answer_what_the_model_says() {
     let before = open_files();
     for seed in seeds {
         sequence(seed, steps);
+        assert_eq!(open_files(), before, "a file is still open, seed {seed}");
+    }
+}
+
+#[test]
+fn groups_answer_what_the_model_says() {
+    let steps = from_environment("EDGELOG_STEPS").unwrap_or(150);
+    let seeds = match from_environment("EDGELOG_SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
+    };
+    let _alone = alone();
+    let before = open_files();
+    for seed in seeds {
+        println!("EDGELOG_SEED={seed} EDGELOG_STEPS={steps}");
+        let mut run = groups::Run::new(seed);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            (0..steps).for_each(|_| run.step());
+            run.end();
+        }));
+        if let Err(panic) = done {
+            let last = run.story.len().saturating_sub(20);
+            println!("after: {}", run.story[last..].join(", "));
+            std::panic::resume_unwind(panic);
+        }
         assert_eq!(open_files(), before, "a file is still open, seed {seed}");
     }
 }
