@@ -236,7 +236,8 @@ impl State {
         self.insert(range, Held::Released { due_ms: at_ms }, at_ms, at_ms, 1)
     }
 
-    /// No change tells of more records at once than a run may have.
+    /// No change tells of more records at once than a run may have, nor of a partition that is not
+    /// there; one that does is passed over.
     fn insert(
         &mut self,
         range: Range,
@@ -246,7 +247,7 @@ impl State {
         deliveries: u32,
     ) -> Result<()> {
         let count = u32::try_from(range.records()).unwrap_or(u32::MAX);
-        if count == 0 {
+        if count == 0 || range.partition as usize >= self.cursors.len() {
             return Ok(());
         }
         self.pending.insert(Run {
