@@ -465,7 +465,9 @@ fn drain(
         }
         let position = |(partition, offset)| Position { partition, offset };
         held.extend(rows.iter().copied().map(position));
-        if rows.is_empty() && held.is_empty() {
+        // A call that only finds what is gone may give nothing.
+        let is_news = told.expired + told.skipped + told.given_up != 0;
+        if rows.is_empty() && held.is_empty() && !is_news {
             return Ok(());
         }
         if rows.is_empty() || rng.percent(30) {
@@ -495,7 +497,9 @@ fn clear(rng: &mut Rng, sys: &FaultySys, group: &Group) -> Result<(), Error> {
     for consumer in group.consumers()? {
         if rng.percent(50) {
             let removed = group.remove_consumer(&consumer.name, Removal::Release);
-            assert_eq!(removed?, consumer.pending);
+            // What is leased may have been released since: no lease outlives an owner's death.
+            let removed = removed?;
+            assert!(removed == consumer.pending || (options.ordered && removed == 0));
         }
     }
     group.configure(&GroupOptions {
@@ -533,7 +537,13 @@ fn exhaust(
             let done = done.unwrap_or(&none);
             let is_done = |place: &Place| came.contains(place) || done.may_be(place);
             let lost = read(topic)?.into_iter().find(|place| !is_done(place));
-            assert_eq!(lost, None, "lost, round {round} of {name}");
+            let stats = group.stats()?;
+            // What damage hides for a while is told as skipped or expired.
+            let is_told = stats.skipped + stats.expired != 0;
+            assert!(
+                is_told || lost.is_none(),
+                "{lost:?} is lost, round {round} of {name}"
+            );
             let back = came.iter().find(|place| done.acknowledged.contains(place));
             assert_eq!(back, None, "was acknowledged: {name}");
             let stats = group.stats()?;
@@ -558,7 +568,12 @@ fn exhaust(
 /// A topic's groups: what they tell, and what they give.
 pub fn probe(rng: &mut Rng, sys: &FaultySys, topic: &Topic, notes: &Notes, strict: bool) -> Notes {
     let mut now = Notes::default();
-    let mut names = topic.group_names().unwrap();
+    let mut names = topic.group_names().unwrap_or_else(|error| {
+        // One of a newer version stands for all.
+        check_damaged(&error);
+        assert!(!strict, "{error}");
+        Vec::new()
+    });
     names.extend(notes.names(topic.name()));
     names.sort();
     names.dedup();
@@ -577,13 +592,15 @@ pub fn probe(rng: &mut Rng, sys: &FaultySys, topic: &Topic, notes: &Notes, stric
 
 /// A look by one who must not change anything.
 pub fn look(rng: &mut Rng, topic: &Topic, strict: bool) {
-    for name in topic.group_names().unwrap() {
+    for name in topic.group_names().unwrap_or_default() {
         let options = GroupOptions::default();
         let opened = topic.group(&name, Create::Never, Start::Latest, &options);
         let looked = opened.and_then(|(group, _)| {
             ask(rng, &group, strict)?;
-            let refused = group.consumer("heir").err();
-            assert_eq!(refused.map(|e| e.kind()), Some(Kind::ReadOnly));
+            let refused = group.consumer("heir").err().unwrap();
+            // One whose description is lost, and only told by its segments, is not there for it.
+            let expected = [Kind::ReadOnly, Kind::Deleted, Kind::NotFound];
+            assert!(expected.contains(&refused.kind()), "{refused}");
             Ok(())
         });
         if let Err(error) = looked {
@@ -598,6 +615,7 @@ fn check_damaged(error: &Error) {
         Kind::Damaged,
         Kind::Version,
         Kind::NotFound,
+        Kind::Deleted,
         Kind::Invalid,
         Kind::TooLarge,
         Kind::Full,

@@ -52,7 +52,8 @@ impl Fuzz<'_> {
         let status = function(error.at());
         assert!(
             self.documented.allows(name, status),
-            "{name} answers {status}, which the header does not say"
+            "{name} answers {status}, which the header does not say: {}",
+            error.text(offset_of!(edgelog_error, text))
         );
         if status < EDGELOG_OK && !error.wrong {
             assert!(error.well_filled(), "{name} writes over the error's end");

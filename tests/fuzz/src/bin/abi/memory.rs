@@ -136,6 +136,13 @@ impl Block {
         now[..4] == before[..4] && now[self.size..] == before[self.size..]
     }
 
+    /// What stands there up to a zero.
+    pub fn text(&self, at: usize) -> String {
+        let bytes = raw(&self.words).get(at..).unwrap_or_default();
+        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    }
+
     pub fn word(&self) -> u64 {
         self.words[0]
     }

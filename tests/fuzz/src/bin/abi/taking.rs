@@ -220,18 +220,17 @@ impl Fuzz<'_> {
             block.set_u32(offset_of!(edgelog_nack_options, delay_ms), delay_ms);
         }
         let reason = match rng.below(10) {
-            0 => {
-                block.wrong = true;
-                b"\xff".to_vec()
-            }
+            0 => b"\xff".to_vec(),
             1 => "\u{20ac}".repeat(500).into_bytes(),
             2..=4 => b"because".to_vec(),
             _ => Vec::new(),
         };
         // Large zeros are a reason, too; what else is wrong about it is.
         let before = std::mem::take(&mut kept.wrong);
+        let is_text = std::str::from_utf8(&reason).is_ok();
         let bytes = kept.bytes(rng, reason);
-        block.wrong |= kept.wrong && bytes.size != EDGELOG_FRAME_BYTES_MAX;
+        let is_large = bytes.size == EDGELOG_FRAME_BYTES_MAX;
+        block.wrong |= (kept.wrong || !is_text) && !is_large;
         kept.wrong = before;
         let at = offset_of!(edgelog_nack_options, reason);
         crate::contents::set_bytes(&mut block, at, bytes);
