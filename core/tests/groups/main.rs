@@ -29,4 +29,5 @@ mod ordered_waits;
 #[expect(dead_code, reason = "each test takes what it needs")]
 mod process;
 mod processes;
+mod retention;
 mod waits;
