@@ -8,7 +8,7 @@ use crate::support::{existing, from_environment, Dir, Rng};
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::*;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::Arc;
 use std::thread;
@@ -514,7 +514,7 @@ fn order_holds_whoever_pauses_or_dies() {
             group(&existing(other.as_ref().unwrap_or(&log), "t"), &options),
         ];
         let sinks = std::sync::Mutex::new(BTreeMap::<u32, Sink>::new());
-        let (is_over, losses) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (is_over, losses) = (AtomicBool::new(false), AtomicU32::new(0));
         let work = |name: usize| {
             let group = &groups[name % 2];
             let mut rng = Rng::new(name as u64 + 11);

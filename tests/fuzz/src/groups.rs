@@ -513,7 +513,8 @@ fn clear(rng: &mut Rng, sys: &FaultySys, group: &Group) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes all of a group; answers what it gave, where all is known of it. What was not done comes, also what is appended now.
+/// Takes all of a group; answers what it gave, where all is known of it. What was not done comes,
+/// also what is appended now.
 fn exhaust(
     rng: &mut Rng,
     sys: &FaultySys,

@@ -22,9 +22,9 @@ fn statuses() -> BTreeMap<String, edgelog_status> {
     all
 }
 
-/// The calls whose errors are this one's, too: "Errors: as edgelog_reader_read", "outcomes and errors
-/// as for edgelog_group_ack". What stands before the "as" tells it from "EDGELOG_INVALID as for ...",
-/// which is about one error.
+/// The calls whose errors are this one's, too: "Errors: as edgelog_reader_read", "outcomes and
+/// errors as for edgelog_group_ack". What stands before the "as" tells it from "EDGELOG_INVALID as
+/// for ...", which is about one error.
 fn likes(comment: &str) -> Vec<String> {
     let text = comment.replace("\n *", " ");
     let mut found = Vec::new();
