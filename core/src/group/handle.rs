@@ -77,6 +77,9 @@ pub struct Nack<'a> {
     pub reason: &'a str,
 }
 
+/// What is to be done at a moment with records that the asker may do something with.
+type Decide<'a> = &'a mut dyn FnMut(&State, u64, Vec<Range>) -> Vec<Change>;
+
 /// A group; any number of threads may use it. It keeps its log from being dropped, not from being
 /// closed.
 #[derive(Clone)]
@@ -269,7 +272,7 @@ impl Group {
         &self,
         asker: Option<&Member>,
         positions: &[Position],
-        decide: &mut dyn FnMut(&State, u64, Vec<Range>) -> Vec<Change>,
+        decide: Decide<'_>,
     ) -> Result<Vec<Outcome>> {
         check_count(positions.len())?;
         let mut held = self.inner.enter()?;

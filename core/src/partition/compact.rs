@@ -112,7 +112,7 @@ impl Partition {
 
     /// The segments that never change any more, oldest first.
     pub(crate) fn sealed_segments(&self) -> Vec<Sealed> {
-        self.state.lock().sealed.iter().cloned().collect()
+        self.state.lock().sealed.to_vec()
     }
 
     /// Whether a file is there that holds offsets from this one on.
