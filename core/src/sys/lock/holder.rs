@@ -42,7 +42,7 @@ impl Holder {
     }
 
     /// The holder that three words tell; further words are left to the caller.
-    pub(super) fn parse<'a>(words: &mut dyn Iterator<Item = &'a str>) -> Option<Holder> {
+    pub(super) fn parse(words: &mut dyn Iterator<Item = &str>) -> Option<Holder> {
         let pid = words.next()?.parse().ok()?;
         let boot_id = u128::from_str_radix(words.next()?, 16).ok()?;
         let start_ticks = words.next()?.parse().ok()?;
