@@ -11,6 +11,7 @@
 mod compaction;
 mod deaths;
 mod model;
+#[expect(dead_code, reason = "the tests of groups use all of it")]
 mod process;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "no test uses all of it")]
