@@ -47,6 +47,8 @@ pub struct Run {
     group: Group,
     options: edgelog_group_options,
     partitions: u32,
+    /// Leases end with the one who had an exclusive log.
+    mode: u32,
     seats: Vec<Seat>,
     rng: Rng,
     next: Vec<u64>,
@@ -82,6 +84,7 @@ impl Run {
             group: none,
             options,
             partitions,
+            mode: rng.pick(&[EDGELOG_MODE_SHARED, EDGELOG_MODE_EXCLUSIVE]),
             seats: Vec::new(),
             rng,
             next: vec![0; partitions as usize],
@@ -105,9 +108,7 @@ impl Run {
     fn open(&mut self, is_new: bool) {
         let mut options = calls::options();
         options.maintenance = EDGELOG_MAINTENANCE_MANUAL;
-        options.mode = self
-            .rng
-            .pick(&[EDGELOG_MODE_SHARED, EDGELOG_MODE_EXCLUSIVE]);
+        options.mode = self.mode;
         self.log = calls::open(&self.directory, &options).unwrap();
         let mut options = calls::topic_options();
         options.partitions = self.partitions;
