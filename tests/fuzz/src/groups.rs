@@ -477,7 +477,9 @@ fn drain(
             held.clear();
         }
     }
-    panic!("records without an end");
+    // Behind a right checksum there may be any number of them.
+    assert!(!strict, "records without an end");
+    Ok(())
 }
 
 /// What a plain reader gives.
