@@ -37,12 +37,12 @@ use crate::segment::header::ClockMark;
 use crate::segment::{Summary, Writer};
 use crate::stats::{PartitionStats, TopicStats};
 use crate::sys::mutex::Mutex;
-use crate::sys::Region;
+use crate::sys::{File, Region};
 use crate::topic::Shared;
 use crate::turn::Turn;
 use compact::Steps;
 use recover::Watermarks;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use sync::SyncGate;
 
 /// A segment that never changes any more.
@@ -99,6 +99,9 @@ pub(crate) struct State {
     active: Option<Writer>,
     /// The active segment's file exists.
     created: bool,
+    /// The open file that was found to be the active segment's: another topic may have taken the
+    /// place of this one, with a file of the same name.
+    known_file: Option<Weak<dyn File>>,
     /// The offset of the next record where there is no active segment.
     next_offset: u64,
     /// All records below are on the medium.

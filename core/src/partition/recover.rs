@@ -167,6 +167,7 @@ impl Recovery<'_> {
         Ok(State {
             sealed,
             created: active.is_some(),
+            known_file: None,
             active,
             next_offset,
             // What is there after another boot came from the medium.

@@ -8,9 +8,9 @@ use crate::error::Result;
 use crate::limits::{LOOKS_MAX, SCAN_BYTES};
 use crate::names::SegmentName;
 use crate::options::TopicOptions;
-use crate::segment::Window;
+use crate::segment::{header, Window};
 use crate::sys::{wake, File, OpenHow};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Looks that follow each other at once.
 const LOOKS_AT_ONCE: u32 = 10;
@@ -109,6 +109,15 @@ impl Partition {
         if !facts.is_named {
             self.context.files.forget(&writer.path);
             return Ok(Seen::Other);
+        }
+        let known = state.known_file.as_ref().and_then(Weak::upgrade);
+        if writer.written() != 0 && !known.is_some_and(|known| Arc::ptr_eq(&known, &file)) {
+            let start = self.first_position();
+            if !header::is_of(&*file, start, name, self.topic.uid).map_err(fail)? {
+                self.context.files.forget(&writer.path);
+                return Ok(Seen::Other);
+            }
+            state.known_file = Some(Arc::downgrade(&file));
         }
         if writer.written() == 0 {
             // Empty at the last look: what is in it now may be its header, or not yet.

@@ -7,9 +7,8 @@ use crate::frame::{self, Frame, Parsed, Records};
 use crate::options::{OnGap, Start};
 use crate::partition::View;
 use crate::record::RecordView;
-use crate::segment::header::Header;
+use crate::segment::header;
 use crate::segment::scan::{self, Step};
-use crate::segment::window;
 use crate::sys::OpenHow;
 
 /// What stands next.
@@ -243,13 +242,12 @@ impl Reader {
             return Ok(true);
         }
         let start = self.partition(view.name.partition)?.first_position();
+        let (name, topic_uid) = (view.name, self.topic.shared.uid);
         let path = self.partition(view.name.partition)?.path(&view.name);
         let Ok(file) = self.log.context().files.get(&path, OpenHow::Read) else {
             return Ok(true);
         };
-        let mut bytes = vec![0; usize::try_from(start).unwrap_or(0)];
-        window::read_full(&*file, &mut bytes, 0).map_err(|e| self.fail(&view.name, e))?;
-        Ok(Header::decode(&bytes).is_ok_and(|header| header.name == view.name))
+        header::is_of(&*file, start, name, topic_uid).map_err(|e| self.fail(&name, e))
     }
 
     /// Shows a segment in the window; false when its file is gone.

@@ -4,7 +4,10 @@
 use crate::block::FORMAT_VERSION;
 use crate::limits::NAME_BYTES_MAX;
 use crate::names::SegmentName;
+use crate::segment::window;
+use crate::sys::File;
 use crate::varint::Input;
+use std::io;
 
 const MAGIC: [u8; 8] = *b"EDGESEG1";
 const FIXED_BYTES: usize = 83;
@@ -122,6 +125,20 @@ impl Header {
             topic,
         }))
     }
+}
+
+/// Whether a file of a partition begins as a segment of this name and topic does.
+pub(crate) fn is_of(
+    file: &dyn File,
+    header_bytes: u64,
+    name: SegmentName,
+    topic_uid: u64,
+) -> io::Result<bool> {
+    let mut bytes = vec![0; usize::try_from(header_bytes).unwrap_or(0)];
+    // What is too short stays zeros at its end, which are no header.
+    window::read_full(file, &mut bytes, 0)?;
+    let header = Header::decode(&bytes);
+    Ok(header.is_ok_and(|header| header.name == name && header.topic_uid == topic_uid))
 }
 
 #[cfg(test)]

@@ -289,8 +289,8 @@ fn check(sys: &FaultySys, work: &Work, cut_at: usize, strict: bool, name: &str) 
 /// The machine that comes up after a cut, in the same boot or another one.
 fn machine(work: &Work, image: Image, cut_at: usize, same_boot: bool) -> FaultySys {
     let sys = FaultySys::from_image(image);
-    let boots = work.notes.boots.iter();
-    let last = boots.filter(|(at, ..)| *at <= cut_at).next_back();
+    let mut boots = work.notes.boots.iter();
+    let last = boots.rfind(|(at, ..)| *at <= cut_at);
     match last {
         Some((_, boot_id, boot_ms)) if same_boot => {
             sys.set_boot_id(*boot_id);

@@ -334,3 +334,53 @@ fn what_could_not_be_learned_is_learned_before_the_next_change() {
     assert_eq!(append(&at, "3"), 3);
     assert_eq!(values(&bt), ["0", "1", "2", "3"]);
 }
+
+/// A topic that is gone, and another one of its name in its place, of which a process knows nothing
+/// but the old handle that it has.
+fn replaced(records: usize) {
+    let sys = FaultySys::new();
+    let (first, second) = (Process::on(&sys), Process::on(&sys));
+    let log = open(&first);
+    let old = topic(&log);
+    for _ in 0..3 {
+        old.append(&record(b"old"), None).unwrap();
+    }
+    // The file is not among the open ones any more.
+    for name in ["a", "b", "c", "d", "e"] {
+        let other = log.topic(name, Create::IfMissing, &small_topic(1)).unwrap();
+        other.append(&record(b"other"), None).unwrap();
+    }
+    let theirs = open(&second);
+    theirs.delete_topic("t").unwrap();
+    // Under the same number, as the highest is given again.
+    for name in ["a", "b", "c", "d", "e"] {
+        theirs.delete_topic(name).unwrap();
+    }
+    let new = topic(&theirs);
+    for _ in 0..records {
+        new.append(&record(b"new"), None).unwrap();
+    }
+    let before = new.partition_stats(0).unwrap();
+    assert_eq!(
+        old.append(&record(b"old"), None).unwrap_err().kind(),
+        Kind::Deleted
+    );
+    assert_eq!(new.partition_stats(0).unwrap(), before);
+    assert!(theirs.verify().unwrap().is_empty());
+    drop((old, log, new, theirs));
+    let log = open(&Process::on(&sys));
+    assert!(log.recovery().unwrap().is_empty());
+    let mut reader = topic(&log).reader(&ReaderOptions::default()).unwrap();
+    let mut count = 0;
+    while let Some(found) = reader.next().unwrap() {
+        assert_eq!(found.value, Some(&b"new"[..]));
+        count += 1;
+    }
+    assert_eq!(count, records);
+}
+
+#[test]
+fn an_old_handle_does_nothing_to_a_topic_that_took_the_place_of_its_own() {
+    // Shorter than what was there before, as long, and longer.
+    (0..8).for_each(replaced);
+}
