@@ -279,6 +279,33 @@ fn pull_back(state: &State, now_ms: u64, releases: &[Change]) -> Option<Change> 
     })
 }
 
+/// In an ordered group, what lies behind a record that is delivered again comes again behind it,
+/// before anything new, also where there was no room for it now.
+pub(crate) fn pull_behind(state: &State, now_ms: u64, again: &[Change]) -> Option<Change> {
+    let mut ends: Vec<(u32, u64)> = Vec::new();
+    for change in again {
+        let Change::Again { ranges, .. } = change else {
+            continue;
+        };
+        for range in ranges {
+            match ends.iter_mut().find(|(known, _)| *known == range.partition) {
+                Some((_, end)) => *end = (*end).max(range.end),
+                None => ends.push((range.partition, range.end)),
+            }
+        }
+    }
+    let behind = ends.iter().flat_map(|(partition, end)| {
+        let runs = state.pending.range(*partition, *end, u64::MAX);
+        runs.filter(|run| matches!(run.held, Held::By(_)))
+    });
+    let ranges: Vec<Range> = behind.map(|run| Range::from(&run)).collect();
+    (!ranges.is_empty()).then_some(Change::Release {
+        due_ms: now_ms,
+        uncount: false,
+        ranges,
+    })
+}
+
 /// What is being given up is nobody's, and nobody gets it: its copy is written with nothing locked.
 pub(crate) fn set_aside(policy: &Policy, now_ms: u64, runs: &[Run]) -> Option<Change> {
     (!runs.is_empty()).then(|| Change::Release {

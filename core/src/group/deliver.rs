@@ -194,6 +194,9 @@ impl Consumer {
             false => (Vec::new(), None),
         };
         self.again(&runs, me, now.ms, true, &mut room, &mut changes)?;
+        if policy.ordered {
+            changes.extend(decide::pull_behind(&held.state, now.ms, &changes));
+        }
         self.give_copies(&mut delivery, receiver);
         let mut moves = Vec::new();
         let open = open.as_deref();

@@ -203,6 +203,31 @@ fn what_is_late_comes_again_with_all_behind_it() {
 }
 
 #[test]
+fn what_was_delivered_behind_a_late_record_comes_again_before_anything_new() {
+    for max_deliveries in [0, 5] {
+        let desk = Desk::new(1);
+        desk.add(4);
+        let options = GroupOptions {
+            ack_timeout_ms: 600,
+            max_deliveries,
+            ..ordered()
+        };
+        let group = desk.group(&options);
+        let mut a = group.consumer("a").unwrap();
+        assert_eq!(offsets(&take(&mut a, 2)), [0, 1]);
+        desk.sys.advance_ms(300);
+        assert_eq!(offsets(&take(&mut a, 2)), [2, 3]);
+        desk.put(0, "new");
+        desk.sys.advance_ms(300);
+        // The first two are late. There is room for one at a time.
+        for offset in 0..5 {
+            assert_eq!(offsets(&take(&mut a, 1)), [offset]);
+            a.member().ack(&[at(0, offset)]).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_fails_is_tried_alone_and_given_up() {
     let desk = Desk::new(1);
     desk.add(4);
