@@ -20,9 +20,10 @@ enum { TOLD_MS = 300 };
 
 static const char *actor_path, *actor_name;
 static int actor_life, actor_journal;
-static uint64_t actor_dice;
 static volatile sig_atomic_t actor_ends;
-static edgelog_error error = EDGELOG_ERROR_INIT;
+/* Each thread has its own. */
+static _Thread_local uint64_t actor_dice;
+static _Thread_local edgelog_error error = EDGELOG_ERROR_INIT;
 
 static inline uint64_t now_ns(void) {
   struct timespec time;
@@ -76,7 +77,7 @@ static inline edgelog_status told(const char *call, uint64_t start, edgelog_stat
 
 #define TIMED(name, fine, expression)                                                              \
   (actor_start = now_ns(), told((name), actor_start, (expression), (fine)))
-static uint64_t actor_start;
+static _Thread_local uint64_t actor_start;
 
 static inline void actor_begin(int count, char **words) {
   struct sigaction action = {.sa_handler = end_soon};

@@ -10,8 +10,10 @@ static void settle(int group) {
   for (uint32_t i = 0; i < taken_count; i++)
     positions[i] = (edgelog_position){taken[i].partition, 0, taken[i].offset};
   tell_try(group, "ack", positions, taken_count);
-  if (TIMED("ack", "", edgelog_consumer_ack(consumers[group], positions, taken_count, outcomes,
-                                            &error)) == EDGELOG_OK)
+  edgelog_status status = TIMED("ack", "FENCED",
+                                edgelog_consumer_ack(consumers[group], positions, taken_count,
+                                                     outcomes, &error));
+  if (status == EDGELOG_OK)
     tell_outcomes(group, "ack", actor_start, outcomes, taken_count);
 }
 
@@ -22,13 +24,15 @@ static int take(int group) {
   if (group == ONCE) options.flags = EDGELOG_TAKE_AT_MOST_ONCE;
   taken_count = 0;
   edgelog_status status =
-      TIMED("due", "", edgelog_consumer_read(consumers[group], &options, taken, sizeof *taken,
+      TIMED("due", "FENCED", edgelog_consumer_read(consumers[group], &options, taken, sizeof *taken,
                                              TAKEN_MAX, 0, &taken_count, NULL, &error));
   if (status == EDGELOG_OK) {
     tell_taken(group, "due", actor_start);
+    if (group >= PLAIN) tell_epochs(group, (uint64_t[ORDERS_PARTS]){0});
     if (group != ONCE) settle(group);
     return 1;
   }
+  if (status == EDGELOG_FENCED) return 1;
   if (status < 0) return 0;
   return TIMED("group-stats", "", edgelog_group_stats_get(groups[group], &stats, &error)) ==
              EDGELOG_OK &&
@@ -57,7 +61,12 @@ int main(int count, char **words) {
   options.maintenance = EDGELOG_MAINTENANCE_MANUAL;
   actor_begin(count, words);
   journal("start %d", (int)getpid());
-  if (!open_log(&options)) return 1;
+  if (!open_log(&options, 0, GROUPS)) return 1;
+  for (int i = PLAIN; i < GROUPS; i++) {
+    journal("try-join %s %" PRIu64, kinds[i].name, now_ns());
+    if (!join_as(i, &consumers[i])) return 1;
+    journal("joined %s %" PRIu64 " %" PRIu64, kinds[i].name, actor_start, now_ns());
+  }
   /* What is to come does so when it is due; longer is not waited for. */
   for (uint64_t end = now_ns() + 20000000000U; now_ns() < end;) {
     int is_left = 0;

@@ -14,6 +14,8 @@ import edgelog
 JOBS = "jobs"
 # Of the workers, and retained.
 RING = "ring"
+# What is taken in order.
+ORDERS = "orders"
 # Topics that get what is given up.
 DEAD = "dead-"
 
@@ -29,6 +31,18 @@ class Kind:
     claim_idle_ms: int
     max_deliveries: int
     topic: str = JOBS
+    # Of an ordered group.
+    lease_ttl_ms: int = 0
+    processing_timeout_ms: int = 0
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.topic == ORDERS
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of the topic is removed."""
+        return self.topic != RING
 
 
 # group.h has the same.
@@ -37,6 +51,8 @@ KINDS = {
     "loose": Kind(None, 1500, 600, 0),
     "once": Kind(None, 1000, 500, 0),
     "lossy": Kind(None, 1200, 500, 0, RING),
+    "patient": Kind(None, 700, 0, 0, ORDERS, 600, 1000),
+    "final": Kind("dead-final", 500, 0, 3, ORDERS, 800, 1200),
 }
 # The longest a refused record waits: the delays of the actors, and the group's own.
 REFUSED_MS = 400
@@ -61,7 +77,7 @@ class Took:
 @dataclass(frozen=True)
 class Settled:
     """What: ack, nack, unnack, extend. Of a call that did not return, or failed, nobody knows the
-    outcome: "?"; else d, a, u, n: done, already, unknown, not the owner.
+    outcome: "?"; else d, a, u, n, f: done, already, unknown, not the owner, fenced.
     """
 
     who: str
@@ -147,50 +163,62 @@ def place_of(word: str) -> Place:
     return int(partition), int(offset)
 
 
-def read_journal(path: Path, groups: dict[str, Group]) -> None:
-    who = path.name.replace(".", "/")
-    # The call that is under way.
-    begun: tuple[str, int, list[Place]] | None = None
+# Calls that settle records, and leave.
+SETTLES = ("ack", "nack", "unnack", "extend", "upto", "leave")
 
-    def put(group: Group, end_ns: float, answer: str | None) -> None:
-        if begun is None:
+
+def life_of(path: Path, mark: str) -> str:
+    """The life of a consumer, of which a process may have several, each with a mark."""
+    name, _, number = path.name.partition(".")
+    return f"{name}{mark}/{number}"
+
+
+def read_journal(path: Path, groups: dict[str, Group]) -> None:
+    # The calls that are under way: by mark, what, since when, and of which places.
+    begun: dict[str, tuple[Group, str, int, list[Place]]] = {}
+
+    def put(mark: str, end_ns: float, answer: str | None) -> None:
+        if mark not in begun:
             return
-        what, start_ns, places = begun
+        group, what, start_ns, places = begun.pop(mark)
+        who = life_of(path, mark)
         if what == "leave":
             return
         if what == "upto":
-            count = None if answer is None else int(answer)
+            count = None if answer is None else 0 if answer == "f" else int(answer)
             group.up_to.append(UpTo(who, places[0], start_ns, end_ns, count))
             return
         for place, outcome in zip(places, answer or "?" * len(places), strict=True):
             settled = Settled(who, what, start_ns, end_ns, outcome)
             group.records[place].settled.append(settled)
 
-    group = Group("")
     for line in path.read_text().splitlines():
         kind, *words = line.split()
+        name, plus, mark = words[0].partition("+") if words else ("", "", "")
+        mark = plus + mark
         if kind == "took":
-            name, how, start, end, *items = words
+            how, start, end, *items = words[1:]
             for item in items:
                 partition, offset, deliveries, tag = item.split(":")
+                who = life_of(path, mark)
                 took = Took(who, how, int(start), int(end), int(deliveries), tag)
                 groups[name].records[int(partition), int(offset)].took.append(took)
-        elif kind.startswith("try-"):
-            put(group, float("inf"), None)
-            group, start = groups[words[0]], words[1]
-            begun = kind[4:], int(start), [place_of(word) for word in words[2:]]
+        elif kind.startswith("try-") and kind[4:] in SETTLES:
+            put(mark, float("inf"), None)
+            places = [place_of(word) for word in words[2:]]
+            begun[mark] = groups[name], kind[4:], int(words[1]), places
             if kind == "try-leave":
-                group.leaves[consumer_of(who)].append(int(start))
+                groups[name].leaves[consumer_of(life_of(path, mark))].append(int(words[1]))
         elif kind.startswith("did-"):
-            put(groups[words[0]], int(words[2]), words[3])
-            begun = None
+            put(mark, int(words[2]), words[3])
         elif kind == "lost":
-            groups[words[0]].lost.append((int(words[1]), int(words[2])))
+            groups[name].lost.append((int(words[1]), int(words[2])))
         elif kind == "stats":
-            groups[words[0]].stats = Stats(*map(int, words[1:]))
+            groups[name].stats = Stats(*map(int, words[1:]))
         elif kind == "left":
-            groups[words[0]].left.append(place_of(words[1]))
-    put(group, float("inf"), None)
+            groups[name].left.append(place_of(words[1]))
+    for mark in list(begun):
+        put(mark, float("inf"), None)
 
 
 def read_copies(log: edgelog.Log) -> Iterator[Copy]:

@@ -9,8 +9,8 @@ enum { BATCH_MAX = 12, PAD_MAX = 200, HELD_MAX = 400, POISON = 23 };
 static struct held {
   edgelog_position position;
   int is_poison;
-} held[GROUPS][HELD_MAX];
-static uint32_t held_count[GROUPS];
+} held[PLAIN][HELD_MAX];
+static uint32_t held_count[PLAIN];
 static int sequence;
 
 static const char *durabilities[] = {"", "buffered", "written", "synced"};
@@ -20,7 +20,7 @@ static void open_again(void) {
     edgelog_options options = EDGELOG_OPTIONS_INIT;
     options.busy_timeout_ms = dice(2) ? 1000 : 0;
     options.maintenance = dice(8) ? EDGELOG_MAINTENANCE_BACKGROUND : EDGELOG_MAINTENANCE_MANUAL;
-    if (open_log(&options)) return;
+    if (open_log(&options, 0, PLAIN)) return;
     close_log();
     pause_ms(1);
   }
@@ -30,7 +30,7 @@ static void append(uint32_t count) {
   static char values[BATCH_MAX][PAD_MAX + 128];
   edgelog_record records[BATCH_MAX];
   edgelog_position first;
-  uint32_t number = dice(20), partition = dice(JOBS_PARTS);
+  uint32_t number = dice(20), partition = dice(topic_kinds[JOBS].partitions);
   uint32_t durability = number < 6 ? EDGELOG_DURABILITY_BUFFERED
                                    : number < 19 ? EDGELOG_DURABILITY_WRITTEN
                                                  : EDGELOG_DURABILITY_SYNCED;
@@ -48,10 +48,10 @@ static void append(uint32_t count) {
     records[i].value = edgelog_bytes_of(values[i], (uint32_t)size + pad);
   }
   if (TIMED(durabilities[durability], "",
-            edgelog_topic_append_batch(jobs, records, count, durability, &first, &error)) ==
+            edgelog_topic_append_batch(topics[JOBS], records, count, durability, &first, &error)) ==
       EDGELOG_OK)
-    journal("ack %s %u %" PRIu64 " %u %s %d", JOBS, first.partition, first.offset, count,
-            durabilities[durability], sequence);
+    journal("ack %s %u %" PRIu64 " %u %s %d", topic_kinds[JOBS].name, first.partition, first.offset,
+            count, durabilities[durability], sequence);
 }
 
 /* Nobody acknowledges these in the strict group: NAME/LIFE/SEQUENCE/... */
@@ -234,7 +234,7 @@ static void look(int group) {
 
 static void act(void) {
   uint32_t number = dice(1000);
-  int group = (int)dice(GROUPS);
+  int group = (int)dice(PLAIN);
   if (number < 160) append(1 + dice(2) * dice(BATCH_MAX));
   else if (group == ONCE) take(ONCE, dice(4) ? EDGELOG_TAKE_DUE : EDGELOG_TAKE_NEW);
   else if (number < 550 && has_room(group)) take(group, dice(4) ? 0 : EDGELOG_TAKE_NEW);
@@ -257,7 +257,7 @@ int main(int count, char **words) {
   actor_begin(count, words);
   journal("start %d", (int)getpid());
   open_again();
-  for (int i = 0; i < GROUPS && the_log && dice(4); i++)
+  for (int i = 0; i < PLAIN && the_log && dice(4); i++)
     if (i != ONCE) take_own(i);
   while (!actor_ends) act();
   if (the_log) close_log();
