@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import edgelog
-from groups import DEAD, read_groups
+from groups import DEAD, ORDERS, read_groups
+from orders import read_orders
 
 HERE = Path(__file__).resolve().parent
 
@@ -166,7 +167,7 @@ def read_partitions(log: edgelog.Log) -> dict[tuple[str, int], Partition]:
             one = Partition(name, number, stats.earliest_offset, stats.next_offset)
             for record in topic.reader(partition=number):
                 one.tags[record.offset] = tag_of(record)
-                if one.is_compacted:
+                if one.is_compacted or name == ORDERS:
                     one.keys[record.offset] = key_of(record)
             if one.is_compacted:
                 compaction = topic.compaction(number)
@@ -201,6 +202,7 @@ class History:
             self.damages = [str(one) for one in log.verify()]
             self.partitions = read_partitions(log)
             self.groups = read_groups(directory, log)
+        self.orders, self.there = read_orders(directory)
         subprocess.run([sys.executable, HERE / "compact.py", directory], check=True)
         # The same once more, compacted as far as it goes.
         with edgelog.open(directory / "log", maintenance="manual") as log:

@@ -253,6 +253,15 @@ def tell(torture: Torture, history: History) -> None:
             f"group {group.name}: {len(took)} deliveries of {len(group.records)} records, "
             f"{again} again, {copies} copies of {len(group.copies)} that were given up"
         )
+    for order in history.orders.values():
+        held = {act.epoch for part in order.parts for act in part.acts() if act.is_held}
+        fences = sum(len(part.fences) for part in order.parts)
+        tried = order.tried
+        print(
+            f"group {order.name}, in order: {len(held - {0})} leases, {fences} times fenced, "
+            f"{tried['joined']} joins, {tried['released']} times given back, "
+            f"{tried['pauses']} pauses, {tried['hangs']} hangs"
+        )
     if slowest:
         print(f"the slowest while none was stopped: {slowest.name}, {slowest.ms():.0f} ms")
     else:
