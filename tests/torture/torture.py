@@ -133,11 +133,12 @@ class Torture:
         self.machine = Machine(directory)
         self.machine.start()
         sources = sorted(one for one in (HERE / "actors").iterdir() if one.suffix in SUFFIXES)
-        self.actors = [
-            Running(source, copy, directory, self.dice)
-            for source in sources
-            for copy in range(COPIES)
-        ]
+        self.actors: list[Running] = []
+        for copy in range(COPIES):
+            if copy:
+                # A language is busy while it starts: all at once would be in each other's way.
+                time.sleep(0.7)
+            self.actors += [Running(source, copy, directory, self.dice) for source in sources]
         self.kills = 0
         self.stop_count = 0
 

@@ -98,7 +98,12 @@ static void hold(int group, const edgelog_record *record, int comes_again) {
   struct part *part = &parts[group][record->partition];
   uint32_t at = part->count;
   if (!part->epoch) return;
-  if (comes_again && record->offset == part->barrier) part->barrier = UINT64_MAX;
+  if (comes_again) {
+    if (record->offset == part->barrier) part->barrier = UINT64_MAX;
+    /* What is behind it comes again, too. */
+    while (part->count && part->held[part->count - 1].offset >= record->offset) part->count--;
+    at = part->count;
+  }
   while (at && part->held[at - 1].offset >= record->offset) at--;
   if (at == part->count || part->held[at].offset != record->offset) {
     if (part->count == HELD_MAX) exit(6);

@@ -68,7 +68,11 @@ class Part {
 
   hold(one, comesAgain) {
     if (!this.epoch) return;
-    if (comesAgain && one.offset === this.barrier) this.barrier = undefined;
+    if (comesAgain) {
+      if (one.offset === this.barrier) this.barrier = undefined;
+      // What is behind it comes again, too.
+      this.held = this.held.filter(({ offset }) => offset < one.offset);
+    }
     this.remove(one.offset);
     const at = this.held.findIndex(({ offset }) => offset > one.offset);
     this.held.splice(at < 0 ? this.held.length : at, 0, one);

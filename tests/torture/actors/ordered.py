@@ -54,8 +54,11 @@ class Part:
     def hold(self, offset: int, held: Held, comes_again: bool) -> None:
         if not self.epoch:
             return
-        if comes_again and offset == self.barrier:
-            self.barrier = float("inf")
+        if comes_again:
+            if offset == self.barrier:
+                self.barrier = float("inf")
+            # What is behind it comes again, too.
+            self.held = {one: held for one, held in self.held.items() if one < offset}
         self.held[offset] = held
         self.held = dict(sorted(self.held.items()))
 

@@ -89,9 +89,11 @@ class Look:
         self.settles_of: dict[Handle, list[Act]] = defaultdict(list)
         for act in part.settles:
             self.settles_of[act.handle].append(act)
+        self.takes_of: dict[Handle, list[Act]] = defaultdict(list)
         # What came first under each lease.
         self.first_of: dict[tuple[Handle, int], Act] = {}
         for act in part.takes:
+            self.takes_of[act.handle].append(act)
             self.first_of.setdefault((act.handle, act.epoch), act)
 
     def all(self) -> Iterator[str]:
@@ -143,6 +145,8 @@ class Look:
         ends = sorted((since_ns, offset) for offset, since_ns in since.items())
         is_open, settled = list(range(len(since))), 0
         last: dict[Handle, dict[int, Act]] = defaultdict(dict)
+        # What came again, by handle.
+        again: dict[Handle, list[Act]] = defaultdict(list)
         refused, extended = self.refused(), self.extended()
         takes = [act for act in self.part.takes if act.what != "own"]
         for take in sorted(takes, key=lambda act: act.end_ns):
@@ -155,9 +159,13 @@ class Look:
                 if before is None or (take.epoch and before.epoch != take.epoch):
                     yield f"{take} came before {offset}, which is not settled"
                     break
-                if text := self.is_in_time(take, before, refused[take.handle], extended):
+                text = self.is_in_time(take, before, refused[take.handle], extended)
+                text = text or comes_again(before, again[take.handle])
+                if text:
                     yield f"{take} came after {before}, which {text}"
                     break
+            if take.place[1] in got:
+                again[take.handle].append(take)
             got[take.place[1]] = take
 
     def refused(self) -> dict[Handle, list[Act]]:
@@ -222,6 +230,12 @@ class Look:
             is_let_go = act.what in ("upto", "nack", "unnack") or act.place == take.place
             if is_let_go and act.may_be_done:
                 return False
+        for act in reversed(self.takes_of[handle]):
+            if act.start_ns < take.end_ns:
+                break
+            # What is behind one that comes again is taken back.
+            if act.start_ns < end_ns and act.place < take.place:
+                return False
         return end_ns - max(began) < self.busy_ns
 
     def lately(self, act: Act) -> Iterator[Act]:
@@ -277,6 +291,16 @@ class Look:
                     yield f"it stood still for {late_ns / MS:.0f} ms before {act}"
             over_ns = max(over_ns, act.end_ns)
             there[act.place] = min(there.get(act.place, int(act.end_ns)), int(act.end_ns))
+
+
+def comes_again(before: Act, again: list[Act]) -> str:
+    """What is behind a record that came again comes again, too, behind it."""
+    for act in reversed(again):
+        if act.start_ns < before.end_ns:
+            break
+        if act.place < before.place:
+            return f"is behind {act}"
+    return ""
 
 
 def highest_before(
@@ -410,6 +434,14 @@ def plants_behind(look: Look) -> Iterator[tuple[str, Part]]:
             "what came again without what is before",
             with_more(part, takes=(replace(behind, epoch=take.epoch + 1),)),
         )
+        alone = after(take, 1)
+        skipped = after(take, 5, place=(look.number, offset + 2), deliveries=1)
+        before = replace(take, place=(look.number, offset + 1), deliveries=1)
+        if since.get(offset + 1, 0) > take.end_ns + 9:
+            yield (
+                "what came although one behind one that came again had not",
+                with_more(part, takes=(before, alone, skipped)),
+            )
         refused = after(take, 1, what="nack", outcome="d", deliveries=1)
         yield "what came behind a refused one", with_more(part, takes=(behind,), settles=(refused,))
         if look.kind.max_deliveries and take.deliveries > 1:
