@@ -1952,8 +1952,8 @@ edgelog_status edgelog_consumers_close(edgelog_consumers *consumers, edgelog_err
  * unless it was a read or acquire of its own that took the partition away, because nothing was
  * settled. What it had of the partition comes again to whoever has it now; read on. A name that is
  * opened again fences the handle that had it before, with each read for as long as the newer one
- * has a lease. The epoch of a lease is higher than that of every earlier lease of the group, and is
- * on the medium before the lease is granted: a token by which others can refuse what comes late
+ * has a lease. The epoch of a lease is higher than that of every earlier lease of the group, and
+ * is on the medium before the lease is granted: a token by which others can refuse what comes late
  * from a consumer that was fenced meanwhile.
  */
 
