@@ -1,7 +1,7 @@
 //! Onto the medium: one caller syncs, those who came meanwhile wait for it or for the next.
 
 use super::{Partition, State};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
 use crate::options::Mode;
 use crate::segment::writer::Extent;
@@ -144,6 +144,8 @@ impl Partition {
                 state.counters.syncs = state.counters.syncs.saturating_add(1);
                 Ok(debt.upto)
             }
+            // Another process deleted the topic: there is nothing left to be unknown.
+            Err(error) if error.kind() == Kind::Deleted => Err(error),
             Err(error) => {
                 // After a failed sync the system may have dropped the data and forgotten that it
                 // did: nothing that is written from here on could be trusted.

@@ -384,3 +384,23 @@ fn an_old_handle_does_nothing_to_a_topic_that_took_the_place_of_its_own() {
     // Shorter than what was there before, as long, and longer.
     (0..8).for_each(replaced);
 }
+
+#[test]
+fn what_is_owed_to_a_topic_that_another_process_deleted_poisons_nothing() {
+    let sys = FaultySys::new();
+    let log = open(&Process::on(&sys));
+    let options = TopicOptions {
+        sync_interval_ms: 10,
+        ..small_topic(1)
+    };
+    let old = log.topic("t", Create::New, &options).unwrap();
+    old.append(&record(b"old"), None).unwrap();
+    open(&Process::on(&sys)).delete_topic("t").unwrap();
+    sys.advance_ms(1_000);
+    log.maintain(100).unwrap();
+    assert_eq!(
+        old.append(&record(b"old"), None).unwrap_err().kind(),
+        Kind::Deleted
+    );
+    log.close().unwrap();
+}
