@@ -7,7 +7,7 @@ use super::decide::Policy;
 use super::handle::Group;
 use super::inner::{Entered, Inner};
 use super::ordered::{fenced, Share};
-use super::pending::{Held, Owner, Run};
+use super::pending::{Owner, Run};
 use super::quota::{self, Quota};
 use super::state::State;
 use crate::error::{Error, Result};
@@ -158,18 +158,15 @@ fn leases(state: &State, policy: &Policy, now: &Now, of: Option<Owner>) -> Vec<L
         let member = holder.and_then(|holder| state.consumers.get(holder));
         let draining = holder.and_then(|holder| quota::draining(state, &quota, holder));
         let first = state.pending.range(partition, 0, u64::MAX).next();
-        let is_under_way = |run: &Run| {
-            let is_late = policy.due_ms(run).is_some_and(|due_ms| due_ms <= now.ms);
-            matches!(run.held, Held::By(_)) && !is_late
-        };
-        let halted = first.filter(|run| policy.halts(run.deliveries) && !is_under_way(run));
+        let stands_still =
+            |run: &Run| policy.halts(run.deliveries) && !policy.is_under_way(run, now.ms);
         all.push(Lease {
             partition,
             consumer: member.map(|member| member.name.clone()),
             epoch: lease.epoch,
             ends_in_ms: member.map_or(0, |member| member.until_ms.saturating_sub(now.ms)),
             draining: draining == Some(partition),
-            halted: halted.is_some(),
+            halted: first.as_ref().is_some_and(stands_still),
         });
     }
     all

@@ -112,6 +112,12 @@ impl Policy {
         ms.min(self.backoff_max_ms)
     }
 
+    /// Whether a consumer has a run, and time left for it.
+    pub(crate) fn is_under_way(&self, run: &Run, now_ms: u64) -> bool {
+        let is_late = self.due_ms(run).is_some_and(|due_ms| due_ms <= now_ms);
+        matches!(run.held, Held::By(_)) && !is_late
+    }
+
     /// When a run comes again.
     pub(crate) fn due_ms(&self, run: &Run) -> Option<u64> {
         match run.held {
@@ -252,50 +258,44 @@ pub(crate) fn refuse(
 /// In an ordered group, what lies behind a refused record is not its consumer's any more: it comes
 /// again behind it. Comes before the refusals themselves, which say when.
 fn pull_back(state: &State, now_ms: u64, releases: &[Change]) -> Option<Change> {
-    let mut lowest: Vec<Range> = Vec::new();
-    for change in releases {
-        let Change::Release { ranges, .. } = change else {
-            continue;
-        };
-        for range in ranges {
-            let known = lowest
-                .iter_mut()
-                .find(|known| known.partition == range.partition);
-            match known {
-                Some(known) => known.first = known.first.min(range.first),
-                None => lowest.push(*range),
-            }
-        }
-    }
-    let behind = lowest.iter().flat_map(|range| {
-        let runs = state.pending.range(range.partition, range.first, u64::MAX);
-        runs.filter(|run| matches!(run.held, Held::By(_)))
+    let ranges = releases.iter().flat_map(|change| match change {
+        Change::Release { ranges, .. } => ranges.as_slice(),
+        _ => &[],
     });
-    let ranges: Vec<Range> = behind.map(|run| Range::from(&run)).collect();
-    (!ranges.is_empty()).then_some(Change::Release {
-        due_ms: now_ms,
-        uncount: false,
-        ranges,
-    })
+    let lowest = by_partition(ranges.map(|range| (range.partition, range.first)), u64::min);
+    release_from(state, now_ms, &lowest)
 }
 
 /// In an ordered group, what lies behind a record that is delivered again comes again behind it,
 /// before anything new, also where there was no room for it now.
 pub(crate) fn pull_behind(state: &State, now_ms: u64, again: &[Change]) -> Option<Change> {
-    let mut ends: Vec<(u32, u64)> = Vec::new();
-    for change in again {
-        let Change::Again { ranges, .. } = change else {
-            continue;
-        };
-        for range in ranges {
-            match ends.iter_mut().find(|(known, _)| *known == range.partition) {
-                Some((_, end)) => *end = (*end).max(range.end),
-                None => ends.push((range.partition, range.end)),
-            }
+    let ranges = again.iter().flat_map(|change| match change {
+        Change::Again { ranges, .. } => ranges.as_slice(),
+        _ => &[],
+    });
+    let ends = by_partition(ranges.map(|range| (range.partition, range.end)), u64::max);
+    release_from(state, now_ms, &ends)
+}
+
+/// For each partition the one of its offsets that is chosen.
+fn by_partition(
+    offsets: impl Iterator<Item = (u32, u64)>,
+    choose: fn(u64, u64) -> u64,
+) -> Vec<(u32, u64)> {
+    let mut chosen: Vec<(u32, u64)> = Vec::new();
+    for (partition, offset) in offsets {
+        match chosen.iter_mut().find(|(known, _)| *known == partition) {
+            Some((_, known)) => *known = choose(*known, offset),
+            None => chosen.push((partition, offset)),
         }
     }
-    let behind = ends.iter().flat_map(|(partition, end)| {
-        let runs = state.pending.range(*partition, *end, u64::MAX);
+    chosen
+}
+
+/// What consumers have from these offsets on is nobody's, and due now.
+fn release_from(state: &State, now_ms: u64, starts: &[(u32, u64)]) -> Option<Change> {
+    let behind = starts.iter().flat_map(|(partition, start)| {
+        let runs = state.pending.range(*partition, *start, u64::MAX);
         runs.filter(|run| matches!(run.held, Held::By(_)))
     });
     let ranges: Vec<Range> = behind.map(|run| Range::from(&run)).collect();

@@ -29,9 +29,10 @@ pub(crate) fn next(
 ) -> Next {
     // One that is suspected is delivered alone, so that those behind it do not share its fate.
     let is_alone = |deliveries: u32| policy.max_deliveries != 0 && deliveries > 1;
+    let is_mine = |run: &Run| run.held == Held::By(me) && policy.is_under_way(run, now_ms);
     let mut runs = state.pending.range(partition, 0, u64::MAX).peekable();
     let mut due_ms: Option<u64> = None;
-    while let Some(run) = runs.next_if(|run| is_under_way(policy, run, me, now_ms)) {
+    while let Some(run) = runs.next_if(is_mine) {
         if is_alone(run.deliveries) {
             return Next::Nothing(policy.due_ms(&run));
         }
@@ -59,12 +60,6 @@ pub(crate) fn next(
     }
     let waits = |run: &Run| matches!(run.held, Held::Released { due_ms } if due_ms > now_ms);
     Next::Again(decide::first(&mut runs.take_while(|run| !waits(run)), max))
-}
-
-/// Whether its holder has it, and time left.
-fn is_under_way(policy: &Policy, run: &Run, me: Owner, now_ms: u64) -> bool {
-    let is_late = policy.due_ms(run).is_some_and(|due_ms| due_ms <= now_ms);
-    run.held == Held::By(me) && !is_late
 }
 
 /// When something of a partition comes again, or can be new.
