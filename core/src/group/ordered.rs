@@ -350,7 +350,7 @@ impl Consumer {
                     return Ok(Outlook::Now);
                 }
             }
-            let due_ms = sequence::due_ms(state, policy, number, me, now.ms);
+            let due_ms = sequence::due_ms(state, policy, number, me, now.ms, &next);
             next_ms = match due_ms.filter(|_| take == Take::Due) {
                 Some(due_ms) if due_ms <= now.ms => return Ok(Outlook::Now),
                 Some(due_ms) => next_ms.min(due_ms),

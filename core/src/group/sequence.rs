@@ -62,20 +62,22 @@ pub(crate) fn next(
     Next::Again(decide::first(&mut runs.take_while(|run| !waits(run)), max))
 }
 
-/// When something of a partition comes again, or can be new.
+/// When something of a partition comes again, or can be new, after a look at what comes next.
 pub(crate) fn due_ms(
     state: &State,
     policy: &Policy,
     partition: u32,
     me: Owner,
     now_ms: u64,
+    next: &Next,
 ) -> Option<u64> {
-    let late = state.pending.range(partition, 0, u64::MAX);
-    let late = late.filter(|run| run.held == Held::By(me));
-    let late = late.filter_map(|run| policy.due_ms(&run)).min();
-    match next(state, policy, partition, me, now_ms, 1) {
+    match next {
         Next::Again(_) | Next::GiveUp(_) => Some(now_ms),
-        Next::Nothing(due_ms) => due_ms,
-        Next::New => late,
+        Next::Nothing(due_ms) => *due_ms,
+        Next::New => {
+            let own = state.pending.range(partition, 0, u64::MAX);
+            let own = own.filter(|run| run.held == Held::By(me));
+            own.filter_map(|run| policy.due_ms(&run)).min()
+        }
     }
 }
