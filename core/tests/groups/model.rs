@@ -3,9 +3,9 @@
 //! Each sequence has a seed, which a failure names; `EDGELOG_SEED=n` repeats one,
 //! `EDGELOG_SEQUENCES=n` runs more of them and `EDGELOG_STEPS=n` longer ones.
 
-use crate::desk::Row;
+use crate::desk::{run_sequences, Row};
 use crate::naive::{Boot, Live, Naive, Place, Taken, Truth};
-use crate::support::{existing, from_environment, kill, manual, open_well, read_all, Rng};
+use crate::support::{existing, kill, manual, open_well, read_all, Rng};
 use edgelog_core::sys::faulty::{FaultySys, Repeat};
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
@@ -882,22 +882,5 @@ fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
 
 #[test]
 fn groups_answer_what_the_model_says() {
-    let steps = from_environment("EDGELOG_STEPS").unwrap_or(600);
-    let seeds = match from_environment("EDGELOG_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
-    };
-    println!("seeds {seeds:?}, {steps} steps each");
-    let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
-    for seed in seeds {
-        if let Err(text) = sequence(seed, steps) {
-            let letters = text.chars().filter(char::is_ascii_alphabetic);
-            let kind: String = letters.take(40).collect();
-            kinds.entry(kind).or_insert((text, 0)).1 += 1;
-        }
-    }
-    for (text, count) in kinds.values() {
-        println!("{count} times: {text:.6000}");
-    }
-    assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
+    run_sequences(600, sequence);
 }

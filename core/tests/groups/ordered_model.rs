@@ -7,9 +7,9 @@
 //! most; epochs rise; who is fenced changes nothing; what is delivered is accounted for; no lease
 //! outlives its holder; and in the end everything is settled.
 
-use crate::desk::Row;
+use crate::desk::{run_sequences, Row};
 use crate::process::Process;
-use crate::support::{existing, from_environment, manual, Rng};
+use crate::support::{existing, manual, Rng};
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
@@ -606,22 +606,5 @@ fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
 
 #[test]
 fn ordered_groups_keep_what_they_promise() {
-    let steps = from_environment("EDGELOG_STEPS").unwrap_or(300);
-    let seeds = match from_environment("EDGELOG_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
-    };
-    println!("seeds {seeds:?}, {steps} steps each");
-    let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
-    for seed in seeds {
-        if let Err(text) = sequence(seed, steps) {
-            let letters = text.chars().filter(char::is_ascii_alphabetic);
-            let kind: String = letters.take(30).collect();
-            kinds.entry(kind).or_insert((text, 0)).1 += 1;
-        }
-    }
-    for (text, count) in kinds.values() {
-        println!("{count} times: {text:.6000}");
-    }
-    assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
+    run_sequences(300, sequence);
 }
