@@ -270,7 +270,10 @@ impl Inner {
         let synced = policy.synced || changes.iter().any(grants);
         journal.append(&self.context, now.tie.as_ref(), body, synced)?;
         *void = None;
-        let due_before = decide::next_due(state, &policy);
+        // A first change after a boot ends sessions.
+        let may_hasten = now.tie.is_some() || changes.iter().any(Change::may_hasten);
+        let due_matters = may_hasten || cfg!(debug_assertions);
+        let due_before = next_due_if(due_matters, state, &policy);
         let unblocks = policy.ordered && changes.iter().any(|change| state.unblocks(change));
         let tied = now.tie.map_or(Ok(()), |tie| state.tie(tie));
         let made = tied.and_then(|()| changes.iter().try_for_each(|change| state.apply(change)));
@@ -290,12 +293,14 @@ impl Inner {
                     | Change::Leave { .. }
             )
         };
-        let due_now = decide::next_due(state, &policy);
+        let due_now = next_due_if(due_matters, state, &policy);
+        let is_sooner = due_now.is_some_and(|now| due_before.is_none_or(|before| now < before));
+        debug_assert!(may_hasten || !is_sooner);
         if unblocks || (policy.ordered && changes.iter().any(moves_leases)) {
             // What one settles or gives up another waits for; and whoever takes one partition
             // leaves the others to whoever let it go first.
             self.topic.waiters.notify();
-        } else if due_now.is_some_and(|now| due_before.is_none_or(|before| now < before)) {
+        } else if is_sooner {
             // Those who wait count on the earlier moment.
             self.topic.waiters.notify();
         }
@@ -346,6 +351,11 @@ impl Inner {
         held.barred = true;
         turn::give_last(self, &mut held);
     }
+}
+
+/// When something is due next, where it matters.
+fn next_due_if(matters: bool, state: &State, policy: &Policy) -> Option<u64> {
+    matters.then(|| decide::next_due(state, policy)).flatten()
 }
 
 impl Entered<'_> {

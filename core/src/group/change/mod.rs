@@ -130,3 +130,21 @@ pub(crate) enum Change {
     /// No consumer is live any more.
     Void { at_ms: u64 },
 }
+
+impl Change {
+    /// Something pending may be due sooner than it was. What is only settled, or delivered
+    /// nowhere, is not.
+    pub(super) fn may_hasten(&self) -> bool {
+        !matches!(
+            self,
+            Change::Join { .. }
+                | Change::Seen { .. }
+                | Change::Acknowledge { .. }
+                | Change::Expire { .. }
+                | Change::GiveUp { .. }
+                | Change::Skip { .. }
+                | Change::Seek { .. }
+                | Change::Progress { .. }
+        )
+    }
+}
