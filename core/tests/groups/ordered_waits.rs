@@ -391,7 +391,8 @@ fn a_wait_of_an_ordered_consumer_ends_with_a_reason() {
                     }
                     _ => Kind::Deleted,
                 };
-                assert_eq!(ended.unwrap_err().kind(), wanted, "{mode:?}, {reason}");
+                let error = ended.unwrap_err();
+                assert_eq!(error.kind(), wanted, "{mode:?}, {reason}: {error}");
             }
         }
     }
