@@ -10,10 +10,11 @@ use crate::group::edgelog_group;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::Place;
-use crate::names::Name;
+use crate::list::{self, List};
+use crate::names::Names;
 use crate::record::edgelog_bytes;
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
-use crate::tagged::{self, Tagged};
+use crate::status::{edgelog_status, EDGELOG_OK};
+use crate::tagged::Tagged;
 
 /// edgelog_consumer_stats.flags: it got records, see delivered_ago_ms.
 pub const EDGELOG_CONSUMER_HAS_DELIVERED: u32 = 1;
@@ -66,11 +67,11 @@ unsafe impl Tagged for edgelog_consumer_stats {
 /// Threads: any number at once; close it when no thread uses what it gave. Outlives the group and
 /// the log. Freed by edgelog_consumers_close.
 pub struct edgelog_consumers {
-    shell: Shell<Vec<(Name, core::ConsumerStats)>>,
+    shell: Shell<List<edgelog_consumer_stats>>,
 }
 
 impl Handle for edgelog_consumers {
-    type Value = Vec<(Name, core::ConsumerStats)>;
+    type Value = List<edgelog_consumer_stats>;
     type Beside = ();
     const LIVE: u32 = 0x636f_6e13;
     const SHELL_AT: usize = offset_of!(edgelog_consumers, shell);
@@ -94,19 +95,11 @@ pub unsafe extern "C" fn edgelog_group_consumers(
         guard(error, || {
             let open = handle::enter(group)?;
             let place = Place::at(consumers)?;
-            let list = named(open.group.consumers()?)?;
+            let list = List::of(&open.group.consumers()?, show)?;
             place.put(handle::make(list, (), |shell| edgelog_consumers { shell }));
             Ok(EDGELOG_OK)
         })
     }
-}
-
-fn named(found: Vec<core::ConsumerStats>) -> Result<Vec<(Name, core::ConsumerStats)>, Failure> {
-    let mut list = Vec::new();
-    for stats in found {
-        list.push((Name::new(&stats.name)?, stats));
-    }
-    Ok(list)
 }
 
 /// How many consumers the list has.
@@ -119,14 +112,7 @@ pub unsafe extern "C" fn edgelog_consumers_count(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(consumers)?;
-            let place = Place::at(count)?;
-            place.put(u32::try_from(list.len()).unwrap_or(u32::MAX));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::count(consumers, count, error) }
 }
 
 /// One consumer of the list, from index 0.
@@ -141,26 +127,16 @@ pub unsafe extern "C" fn edgelog_consumers_get(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(consumers)?;
-            tagged::check(stats)?;
-            let Some((name, found)) = list.get(index as usize) else {
-                return Ok(EDGELOG_END);
-            };
-            tagged::give(stats, show(name, found));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::get(consumers, index, stats, error) }
 }
 
-fn show(name: &Name, found: &core::ConsumerStats) -> edgelog_consumer_stats {
-    edgelog_consumer_stats {
+fn show(found: &core::ConsumerStats, names: &mut Names) -> Result<edgelog_consumer_stats, Failure> {
+    Ok(edgelog_consumer_stats {
         flags: match found.delivered_ms_ago {
             Some(_) => EDGELOG_CONSUMER_HAS_DELIVERED,
             None => 0,
         },
-        name: name.show(),
+        name: names.add(&found.name)?,
         pending: found.pending,
         oldest_idle_ms: found.oldest_idle_ms,
         seen_ago_ms: found.seen_ms_ago,
@@ -168,7 +144,7 @@ fn show(name: &Name, found: &core::ConsumerStats) -> edgelog_consumer_stats {
         deliveries: found.deliveries,
         redeliveries: found.redeliveries,
         ..edgelog_consumer_stats::DEFAULT
-    }
+    })
 }
 
 /// Frees a list and its names.
@@ -180,12 +156,5 @@ pub unsafe extern "C" fn edgelog_consumers_close(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            if !consumers.is_null() {
-                handle::close(consumers, |_| Ok(()))?;
-            }
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::close(consumers, error) }
 }

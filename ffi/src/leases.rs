@@ -60,11 +60,12 @@ use crate::group::edgelog_group;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::{self, Place};
-use crate::names::Name;
+use crate::list::{self, List};
+use crate::names::Names;
 use crate::options::EDGELOG_PARTITION_ALL;
 use crate::record::edgelog_bytes;
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
-use crate::tagged::{self, Tagged};
+use crate::status::{edgelog_status, EDGELOG_OK};
+use crate::tagged::Tagged;
 
 /// edgelog_lease.flags: a consumer has the partition, else it is nobody's.
 pub const EDGELOG_LEASE_HAS_CONSUMER: u32 = 1;
@@ -117,11 +118,11 @@ unsafe impl Tagged for edgelog_lease {
 /// Threads: any number at once; close it when no thread uses what it gave. Outlives the group, the
 /// consumer and the log. Freed by edgelog_leases_close.
 pub struct edgelog_leases {
-    shell: Shell<Vec<(Option<Name>, core::Lease)>>,
+    shell: Shell<List<edgelog_lease>>,
 }
 
 impl Handle for edgelog_leases {
-    type Value = Vec<(Option<Name>, core::Lease)>;
+    type Value = List<edgelog_lease>;
     type Beside = ();
     const LIVE: u32 = 0x6c65_6115;
     const SHELL_AT: usize = offset_of!(edgelog_leases, shell);
@@ -131,13 +132,8 @@ impl Handle for edgelog_leases {
 }
 
 /// Puts a list where the caller wants it.
-fn give(found: Vec<core::Lease>, place: Place<*mut edgelog_leases>) -> Result<(), Failure> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(found.len())?;
-    for lease in found {
-        let name = lease.consumer.as_deref().map(Name::new).transpose()?;
-        list.push((name, lease));
-    }
+fn give(found: &[core::Lease], place: Place<*mut edgelog_leases>) -> Result<(), Failure> {
+    let list = List::of(found, show)?;
     place.put(handle::make(list, (), |shell| edgelog_leases { shell }));
     Ok(())
 }
@@ -165,7 +161,7 @@ pub unsafe extern "C" fn edgelog_group_leases(
                 false => Some(input::name(name, name_bytes)?),
             };
             let place = Place::at(leases)?;
-            give(open.group.leases(name)?, place)?;
+            give(&open.group.leases(name)?, place)?;
             Ok(EDGELOG_OK)
         })
     }
@@ -194,7 +190,7 @@ pub unsafe extern "C" fn edgelog_consumer_acquire(
             let place = Place::optional(leases)?;
             let found = joined.member.acquire(ttl_ms)?;
             if let Some(place) = place {
-                give(found, place)?;
+                give(&found, place)?;
             }
             Ok(EDGELOG_OK)
         })
@@ -259,14 +255,7 @@ pub unsafe extern "C" fn edgelog_leases_count(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(leases)?;
-            let place = Place::at(count)?;
-            place.put(u32::try_from(list.len()).unwrap_or(u32::MAX));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::count(leases, count, error) }
 }
 
 /// One lease of the list, from index 0.
@@ -281,31 +270,21 @@ pub unsafe extern "C" fn edgelog_leases_get(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(leases)?;
-            tagged::check(lease)?;
-            let Some((name, found)) = list.get(index as usize) else {
-                return Ok(EDGELOG_END);
-            };
-            tagged::give(lease, show(name.as_ref(), found));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::get(leases, index, lease, error) }
 }
 
-fn show(name: Option<&Name>, found: &core::Lease) -> edgelog_lease {
+fn show(found: &core::Lease, names: &mut Names) -> Result<edgelog_lease, Failure> {
     let flag = |is: bool, flag: u32| if is { flag } else { 0 };
-    edgelog_lease {
-        flags: flag(name.is_some(), EDGELOG_LEASE_HAS_CONSUMER)
+    Ok(edgelog_lease {
+        flags: flag(found.consumer.is_some(), EDGELOG_LEASE_HAS_CONSUMER)
             | flag(found.draining, EDGELOG_LEASE_IS_DRAINING)
             | flag(found.halted, EDGELOG_LEASE_IS_HALTED),
         partition: found.partition,
         epoch: found.epoch,
         ends_in_ms: found.ends_in_ms,
-        consumer: name.map_or(edgelog_bytes::NONE, Name::show),
+        consumer: names.keep_optional(found.consumer.as_deref())?,
         ..edgelog_lease::DEFAULT
-    }
+    })
 }
 
 /// Frees a list and its names.
@@ -317,12 +296,5 @@ pub unsafe extern "C" fn edgelog_leases_close(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            if !leases.is_null() {
-                handle::close(leases, |_| Ok(()))?;
-            }
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::close(leases, error) }
 }

@@ -40,6 +40,7 @@ mod guard;
 mod handle;
 mod input;
 mod layout;
+mod list;
 mod tagged;
 mod taking;
 mod wait;

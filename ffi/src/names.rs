@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::Place;
+use crate::list::{self, List};
 use crate::log::edgelog_log;
 use crate::record::edgelog_bytes;
 use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
@@ -18,24 +19,24 @@ use crate::topic::edgelog_topic;
 /// Threads: any number at once; close it when no thread uses what it gave. Outlives the log. Freed
 /// by edgelog_names_close.
 pub struct edgelog_names {
-    shell: Shell<Vec<Name>>,
+    shell: Shell<List<edgelog_bytes>>,
 }
 
 impl Handle for edgelog_names {
-    type Value = Vec<Name>;
+    type Value = List<edgelog_bytes>;
     type Beside = ();
     const LIVE: u32 = 0x6e61_6d07;
     const SHELL_AT: usize = offset_of!(edgelog_names, shell);
-    fn shell(&self) -> &Shell<Vec<Name>> {
+    fn shell(&self) -> &Shell<Self::Value> {
         &self.shell
     }
 }
 
 /// Bytes with a zero behind them that does not count.
-pub(crate) struct Name(Box<[u8]>);
+struct Name(Box<[u8]>);
 
 impl Name {
-    pub(crate) fn new(name: &str) -> Result<Name, Failure> {
+    fn new(name: &str) -> Result<Name, Failure> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(name.len().saturating_add(1))?;
         bytes.extend_from_slice(name.as_bytes());
@@ -43,34 +44,52 @@ impl Name {
         Ok(Name(bytes.into_boxed_slice()))
     }
 
-    pub(crate) fn is(&self, name: &str) -> bool {
-        let (_, bytes) = self.0.split_last().unwrap_or((&0, &[]));
-        bytes == name.as_bytes()
-    }
-
-    pub(crate) fn show(&self) -> edgelog_bytes {
+    fn show(&self) -> edgelog_bytes {
         match self.0.split_last() {
             Some((_, name)) => edgelog_bytes::of(name),
             None => edgelog_bytes::NONE,
         }
     }
+
+    fn is(&self, name: &str) -> bool {
+        let (_, bytes) = self.0.split_last().unwrap_or((&0, &[]));
+        bytes == name.as_bytes()
+    }
 }
 
-/// Names that a handle has shown. They stay as long as it does; the same one is kept once.
+/// Names that were shown to a caller. Their bytes stay where they are, as long as this does.
 #[derive(Default)]
-pub(crate) struct Shown(Mutex<Vec<Name>>);
+pub(crate) struct Names(Vec<Name>);
+
+impl Names {
+    pub(crate) fn add(&mut self, name: &str) -> Result<edgelog_bytes, Failure> {
+        let new = Name::new(name)?;
+        let shown = new.show();
+        self.0.push(new);
+        Ok(shown)
+    }
+
+    /// The same for names that come again, which are kept once. Mostly the last one does.
+    pub(crate) fn keep(&mut self, name: &str) -> Result<edgelog_bytes, Failure> {
+        match self.0.iter().rev().find(|known| known.is(name)) {
+            Some(known) => Ok(known.show()),
+            None => self.add(name),
+        }
+    }
+
+    pub(crate) fn keep_optional(&mut self, name: Option<&str>) -> Result<edgelog_bytes, Failure> {
+        name.map_or(Ok(edgelog_bytes::NONE), |name| self.keep(name))
+    }
+}
+
+/// Names that a handle has shown.
+#[derive(Default)]
+pub(crate) struct Shown(Mutex<Names>);
 
 impl Shown {
     pub(crate) fn show(&self, name: &str) -> Result<edgelog_bytes, Failure> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = names.iter().find(|known| known.is(name)) {
-            return Ok(same.show());
-        }
-        let new = Name::new(name)?;
-        // Its bytes stay where they are when the list grows.
-        let shown = new.show();
-        names.push(new);
-        Ok(shown)
+        names.keep(name)
     }
 }
 
@@ -88,7 +107,7 @@ pub unsafe extern "C" fn edgelog_log_topics(
         guard(error, || {
             let log = handle::enter(log)?;
             let place = Place::at(names)?;
-            place.put(list(log.topic_names()?)?);
+            give(&log.topic_names()?, place)?;
             Ok(EDGELOG_OK)
         })
     }
@@ -109,18 +128,17 @@ pub unsafe extern "C" fn edgelog_topic_groups(
         guard(error, || {
             let topic = handle::enter(topic)?;
             let place = Place::at(names)?;
-            place.put(list(topic.group_names()?)?);
+            give(&topic.group_names()?, place)?;
             Ok(EDGELOG_OK)
         })
     }
 }
 
-fn list(names: Vec<String>) -> Result<*mut edgelog_names, Failure> {
-    let mut list = Vec::new();
-    for name in names {
-        list.push(Name::new(&name)?);
-    }
-    Ok(handle::make(list, (), |shell| edgelog_names { shell }))
+/// Puts a list where the caller wants it.
+fn give(found: &[String], place: Place<*mut edgelog_names>) -> Result<(), Failure> {
+    let list = List::of(found, |name, names| names.add(name))?;
+    place.put(handle::make(list, (), |shell| edgelog_names { shell }));
+    Ok(())
 }
 
 /// How many names the list has.
@@ -133,14 +151,7 @@ pub unsafe extern "C" fn edgelog_names_count(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let names = handle::enter(names)?;
-            let place = Place::at(count)?;
-            place.put(u32::try_from(names.len()).unwrap_or(u32::MAX));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::count(names, count, error) }
 }
 
 /// One name of the list, from index 0: UTF-8, with a zero byte behind it that size does not count.
@@ -157,12 +168,12 @@ pub unsafe extern "C" fn edgelog_names_get(
     // SAFETY: ABI.md, "What a caller promises".
     unsafe {
         guard(error, || {
-            let names = handle::enter(names)?;
+            let list = handle::enter(names)?;
             let place = Place::at(name)?;
-            let Some(name) = names.get(index as usize) else {
+            let Some(found) = list.entries.get(index as usize) else {
                 return Ok(EDGELOG_END);
             };
-            place.put(name.show());
+            place.put(*found);
             Ok(EDGELOG_OK)
         })
     }
@@ -177,12 +188,5 @@ pub unsafe extern "C" fn edgelog_names_close(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            if !names.is_null() {
-                handle::close(names, |_| Ok(()))?;
-            }
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::close(names, error) }
 }

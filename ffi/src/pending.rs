@@ -10,10 +10,11 @@ use crate::group::edgelog_group;
 use crate::guard::{guard, plainly};
 use crate::handle::{self, Handle, Shell};
 use crate::input::{self, Place};
-use crate::names::Name;
+use crate::list::{self, List};
+use crate::names::Names;
 use crate::options;
 use crate::record::{edgelog_bytes, edgelog_position};
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
+use crate::status::{edgelog_status, EDGELOG_OK};
 use crate::tagged::{self, Tagged};
 
 /// edgelog_pending_filter.flags: only what this consumer has, the longest idle first;
@@ -168,68 +169,35 @@ unsafe impl Tagged for edgelog_pending_record {
 /// Threads: any number at once; close it when no thread uses what it gave. Outlives the group and
 /// the log. Freed by edgelog_pending_close.
 pub struct edgelog_pending {
-    shell: Shell<List>,
-}
-
-pub(crate) struct List {
-    records: Vec<edgelog_pending_record>,
-    /// What they point into, each once.
-    names: Vec<Name>,
+    shell: Shell<List<edgelog_pending_record>>,
 }
 
 impl Handle for edgelog_pending {
-    type Value = List;
+    type Value = List<edgelog_pending_record>;
     type Beside = ();
     const LIVE: u32 = 0x7065_6e11;
     const SHELL_AT: usize = offset_of!(edgelog_pending, shell);
-    fn shell(&self) -> &Shell<List> {
+    fn shell(&self) -> &Shell<Self::Value> {
         &self.shell
     }
 }
 
-impl List {
-    fn new(found: &[core::PendingRecord]) -> Result<List, Failure> {
-        let mut list = List {
-            records: Vec::new(),
-            names: Vec::new(),
-        };
-        list.records.try_reserve_exact(found.len())?;
-        for record in found {
-            let consumer = match &record.consumer {
-                Some(name) => Some(list.name(name)?),
-                None => None,
-            };
-            list.records.push(show(record, consumer));
-        }
-        Ok(list)
-    }
-
-    /// A consumer's name. Records of the same one mostly follow each other.
-    fn name(&mut self, name: &str) -> Result<edgelog_bytes, Failure> {
-        if let Some(known) = self.names.iter().rev().find(|known| known.is(name)) {
-            return Ok(known.show());
-        }
-        let new = Name::new(name)?;
-        // Its bytes stay where they are when the list grows.
-        let shown = new.show();
-        self.names.push(new);
-        Ok(shown)
-    }
-}
-
-fn show(record: &core::PendingRecord, consumer: Option<edgelog_bytes>) -> edgelog_pending_record {
+fn show(
+    record: &core::PendingRecord,
+    names: &mut Names,
+) -> Result<edgelog_pending_record, Failure> {
     let flag = |is: bool, flag: u32| if is { flag } else { 0 };
-    edgelog_pending_record {
-        flags: flag(consumer.is_some(), EDGELOG_PENDING_HAS_CONSUMER)
+    Ok(edgelog_pending_record {
+        flags: flag(record.consumer.is_some(), EDGELOG_PENDING_HAS_CONSUMER)
             | flag(record.due_in_ms.is_some(), EDGELOG_PENDING_HAS_DUE),
         deliveries: record.deliveries,
         position: edgelog_position::show(record.position),
         age_ms: record.age_ms,
         idle_ms: record.idle_ms,
         due_in_ms: record.due_in_ms.unwrap_or(0),
-        consumer: consumer.unwrap_or(edgelog_bytes::NONE),
+        consumer: names.keep_optional(record.consumer.as_deref())?,
         ..edgelog_pending_record::DEFAULT
-    }
+    })
 }
 
 /// The pending records of a group, at most max of them, in the order of partitions and offsets.
@@ -252,7 +220,7 @@ pub unsafe extern "C" fn edgelog_group_pending(
             let open = handle::enter(group)?;
             let filter = options::or_default(filter)?.convert()?;
             let place = Place::at(pending)?;
-            let list = List::new(&open.group.pending(&filter, max as usize)?)?;
+            let list = List::of(&open.group.pending(&filter, max as usize)?, show)?;
             place.put(handle::make(list, (), |shell| edgelog_pending { shell }));
             Ok(EDGELOG_OK)
         })
@@ -269,14 +237,7 @@ pub unsafe extern "C" fn edgelog_pending_count(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(pending)?;
-            let place = Place::at(count)?;
-            place.put(u32::try_from(list.records.len()).unwrap_or(u32::MAX));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::count(pending, count, error) }
 }
 
 /// One record of the list, from index 0.
@@ -291,17 +252,7 @@ pub unsafe extern "C" fn edgelog_pending_get(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let list = handle::enter(pending)?;
-            tagged::check(record)?;
-            let Some(found) = list.records.get(index as usize) else {
-                return Ok(EDGELOG_END);
-            };
-            tagged::give(record, *found);
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::get(pending, index, record, error) }
 }
 
 /// Frees a list and its names.
@@ -313,12 +264,5 @@ pub unsafe extern "C" fn edgelog_pending_close(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            if !pending.is_null() {
-                handle::close(pending, |_| Ok(()))?;
-            }
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::close(pending, error) }
 }

@@ -10,11 +10,12 @@ use crate::failure::Failure;
 use crate::guard::guard;
 use crate::handle::{self, Handle, Shell};
 use crate::input::Place;
+use crate::list::{self, List};
 use crate::log::edgelog_log;
-use crate::names::Name;
+use crate::names::Names;
 use crate::record::edgelog_bytes;
-use crate::status::{edgelog_status, EDGELOG_END, EDGELOG_OK};
-use crate::tagged::{self, Tagged};
+use crate::status::{edgelog_status, EDGELOG_OK};
+use crate::tagged::Tagged;
 
 /// edgelog_damage.kind: bytes behind the last whole frame, as a crash leaves them; opening cuts
 /// them off.
@@ -86,35 +87,25 @@ unsafe impl Tagged for edgelog_damage {
 /// Threads: any number at once; close it when no thread uses what it gave. Outlives the log. Freed
 /// by edgelog_report_close.
 pub struct edgelog_report {
-    shell: Shell<Findings>,
-}
-
-pub(crate) struct Findings {
-    entries: Vec<(Name, core::Damage)>,
-    total: u64,
+    shell: Shell<List<edgelog_damage>>,
 }
 
 impl Handle for edgelog_report {
-    type Value = Findings;
+    type Value = List<edgelog_damage>;
     type Beside = ();
     const LIVE: u32 = 0x7265_7009;
     const SHELL_AT: usize = offset_of!(edgelog_report, shell);
-    fn shell(&self) -> &Shell<Findings> {
+    fn shell(&self) -> &Shell<Self::Value> {
         &self.shell
     }
 }
 
-impl Findings {
-    fn new(report: &core::Report) -> Result<Findings, Failure> {
-        let mut entries = Vec::new();
-        for damage in report.entries() {
-            entries.push((Name::new(&damage.topic)?, damage.clone()));
-        }
-        Ok(Findings {
-            entries,
-            total: report.total(),
-        })
-    }
+/// Puts a report where the caller wants it.
+fn give(report: &core::Report, place: Place<*mut edgelog_report>) -> Result<(), Failure> {
+    let mut list = List::of(report.entries(), show)?;
+    list.total = report.total();
+    place.put(handle::make(list, (), |shell| edgelog_report { shell }));
+    Ok(())
 }
 
 /// What opening the log found. No entries: everything was in order.
@@ -131,8 +122,7 @@ pub unsafe extern "C" fn edgelog_log_recovery(
         guard(error, || {
             let log = handle::enter(log)?;
             let place = Place::at(report)?;
-            let findings = Findings::new(&log.recovery()?)?;
-            place.put(handle::make(findings, (), |shell| edgelog_report { shell }));
+            give(&log.recovery()?, place)?;
             Ok(EDGELOG_OK)
         })
     }
@@ -153,8 +143,7 @@ pub unsafe extern "C" fn edgelog_log_verify(
         guard(error, || {
             let log = handle::enter(log)?;
             let place = Place::at(report)?;
-            let findings = Findings::new(&log.verify()?)?;
-            place.put(handle::make(findings, (), |shell| edgelog_report { shell }));
+            give(&log.verify()?, place)?;
             Ok(EDGELOG_OK)
         })
     }
@@ -173,11 +162,11 @@ pub unsafe extern "C" fn edgelog_report_count(
     // SAFETY: ABI.md, "What a caller promises".
     unsafe {
         guard(error, || {
-            let findings = handle::enter(report)?;
+            let list = handle::enter(report)?;
             let (count, total) = (Place::at(count)?, Place::optional(total)?);
-            count.put(u32::try_from(findings.entries.len()).unwrap_or(u32::MAX));
+            count.put(list.count());
             if let Some(total) = total {
-                total.put(findings.total);
+                total.put(list.total);
             }
             Ok(EDGELOG_OK)
         })
@@ -196,17 +185,7 @@ pub unsafe extern "C" fn edgelog_report_get(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            let findings = handle::enter(report)?;
-            tagged::check(damage)?;
-            let Some((name, found)) = findings.entries.get(index as usize) else {
-                return Ok(EDGELOG_END);
-            };
-            tagged::give(damage, show(name, found));
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::get(report, index, damage, error) }
 }
 
 /// Frees a report and its names.
@@ -218,18 +197,11 @@ pub unsafe extern "C" fn edgelog_report_close(
     error: *mut edgelog_error,
 ) -> edgelog_status {
     // SAFETY: ABI.md, "What a caller promises".
-    unsafe {
-        guard(error, || {
-            if !report.is_null() {
-                handle::close(report, |_| Ok(()))?;
-            }
-            Ok(EDGELOG_OK)
-        })
-    }
+    unsafe { list::close(report, error) }
 }
 
-fn show(name: &Name, found: &core::Damage) -> edgelog_damage {
-    edgelog_damage {
+fn show(found: &core::Damage, names: &mut Names) -> Result<edgelog_damage, Failure> {
+    Ok(edgelog_damage {
         kind: of_kind(found.kind),
         partition: found.partition,
         segment: found.segment,
@@ -237,9 +209,9 @@ fn show(name: &Name, found: &core::Damage) -> edgelog_damage {
         bytes: found.bytes,
         offset: found.offset,
         offset_end: found.offset_end,
-        topic: name.show(),
+        topic: names.keep(&found.topic)?,
         ..edgelog_damage::DEFAULT
-    }
+    })
 }
 
 /// The value that stands for a kind of damage.
