@@ -211,6 +211,16 @@ impl Shared {
         )
     }
 
+    /// What to answer where this happened: of a file that is missing because the topic is being
+    /// deleted, by whomever, that it was.
+    #[cold]
+    pub(crate) fn explain(&self, context: &Context, error: Error) -> Error {
+        match error.is_missing() && self.is_going(context) {
+            true => self.gone(),
+            false => error,
+        }
+    }
+
     /// Whether its files are being removed, or are gone, or its directory is another topic's.
     pub(crate) fn is_going(&self, context: &Context) -> bool {
         let Ok(names) = self.list(context) else {

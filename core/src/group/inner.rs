@@ -214,6 +214,7 @@ impl Inner {
             generation,
             &pieces,
         )
+        .map_err(|error| self.topic.explain(&self.context, error))
     }
 
     /// Gives a new group its first journal.
@@ -268,7 +269,8 @@ impl Inner {
         // An epoch that was given out is never given out again.
         let grants = |change: &Change| matches!(change, Change::Grant { .. });
         let synced = policy.synced || changes.iter().any(grants);
-        journal.append(&self.context, now.tie.as_ref(), body, synced)?;
+        let appended = journal.append(&self.context, now.tie.as_ref(), body, synced);
+        appended.map_err(|error| self.topic.explain(&self.context, error))?;
         *void = None;
         // A first change after a boot ends sessions.
         let may_hasten = now.tie.is_some() || changes.iter().any(Change::may_hasten);

@@ -411,6 +411,39 @@ fn what_another_process_configured_counts_for_the_next_call() {
     );
 }
 
+/// The mark is made and the files are going, but the handles do not know yet.
+#[test]
+fn what_is_settled_while_the_topic_is_being_deleted_finds_it_deleted() {
+    let desk = Desk::new(1);
+    desk.add(2);
+    let group = desk.group(&patient());
+    let mut a = group.consumer("a").unwrap();
+    take(&mut a, 1);
+    // A few other files, and the journal's is not kept open any more.
+    let options = TopicOptions {
+        partitions: 8,
+        ..TopicOptions::default()
+    };
+    let other = desk.log.topic("other", Create::New, &options).unwrap();
+    for partition in 0..8 {
+        let record = Record {
+            partition: Some(partition),
+            value: Some(b"v"),
+            ..Record::default()
+        };
+        other.append(&record, None).unwrap();
+    }
+    for path in desk.sys.files() {
+        if path.ends_with(".jrn") {
+            assert!(desk.sys.remove_file(&path));
+            let (dir, _) = path.rsplit_once('/').unwrap();
+            desk.sys.write_file(&format!("{dir}/DELETED"), b"");
+        }
+    }
+    let error = a.member().ack(&at(&[0])).unwrap_err();
+    assert_eq!(error.kind(), Kind::Deleted, "{error}");
+}
+
 #[test]
 fn deleted_groups_are_gone_and_their_names_are_free() {
     let desk = Desk::new(1);
