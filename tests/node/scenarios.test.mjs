@@ -1,6 +1,7 @@
 // What groups answer, step by step, as data: tests/scenarios. Where edgelog differs on purpose,
 // scenarios.differs.jsonl has what it answers, and why; what cannot be asked of it is left out
-// there by name. EDGELOG_SCENARIO=word runs those with it in their names.
+// there by name. EDGELOG_SCENARIO=word runs those with it in their names, EDGELOG_SCENARIO_PATIENCE=4
+// makes all times four times as long.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -10,11 +11,16 @@ import { test } from 'node:test';
 import { World } from './scenario-steps.mjs';
 import { directory } from './support.mjs';
 
+// Times of the scenarios, in milliseconds. On a slow machine all of them are so many times longer.
+const TIMES = new Set(['ms', 'block_ms', 'min_idle', 'set_idle', '@ge', '@lt', '@between']);
+const PATIENCE = Number(process.env.EDGELOG_SCENARIO_PATIENCE ?? 1);
+const longer = (value) => (Array.isArray(value) ? value.map(longer) : value * PATIENCE);
+
 const lines = (path) =>
   readFileSync(new URL(path, import.meta.url), 'utf8')
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
+    .map((line) => JSON.parse(line, (key, value) => (TIMES.has(key) ? longer(value) : value)));
 
 const scenarios = lines('../scenarios/redis-groups.jsonl');
 const differs = new Map(lines('scenarios.differs.jsonl').map((one) => [one.name, one]));

@@ -7,6 +7,7 @@ with edgelog's own answer, or that it cannot be asked ("skip").
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,8 +34,22 @@ ERRORS: dict[str, tuple[type[Exception], ...]] = {
 Step = dict[str, Any]
 
 
+# Times of the scenarios, in milliseconds. On a slow machine all of them are so many times longer.
+TIMES = {"ms", "block_ms", "min_idle", "set_idle", "@ge", "@lt", "@between"}
+PATIENCE = int(os.environ.get("EDGELOG_SCENARIO_PATIENCE", "1"))
+
+
+def longer(value: Any) -> Any:
+    return [longer(one) for one in value] if isinstance(value, list) else value * PATIENCE
+
+
+def patiently(read: dict[str, Any]) -> dict[str, Any]:
+    return {key: longer(value) if key in TIMES else value for key, value in read.items()}
+
+
 def lines(file: Path) -> dict[str, Any]:
-    found = [json.loads(line) for line in file.read_text().splitlines()]
+    text = file.read_text()
+    found = [json.loads(line, object_hook=patiently) for line in text.splitlines()]
     named = {one["name"]: one for one in found}
     assert len(named) == len(found), "a name is there twice"
     return named
