@@ -242,16 +242,30 @@ fn make(
     };
     let mut state = State::new(topic.shared.partitions);
     state.cursors = place(log, topic, start)?;
-    // The description comes last: with it the group is there, whatever happens.
     let group = Inner::new(context.clone(), topic.shared.clone(), number, body.clone())?;
-    group.start(state)?;
-    description::write(context, &topic.shared, number, &body)?;
+    // The description comes last: with it the group is there, whatever happens.
+    let started = group.start(state);
+    if let Err(error) =
+        started.and_then(|()| description::write(context, &topic.shared, number, &body))
+    {
+        unmake(context, topic, number);
+        return Err(error);
+    }
     Reserve::keep(context);
     let group = Arc::new(group);
     let mut groups = topic.groups.lock();
     let at = groups.known.partition_point(|g| g.number < number);
     groups.known.insert(at, group.clone());
     Ok(group)
+}
+
+/// Takes back what there is of a group whose making failed, so that it does not stand beside the
+/// one that is made next. What cannot be removed is the group: who asks for it finds it.
+fn unmake(context: &Context, topic: &Topic, number: u32) {
+    if description::remove(context, &topic.shared, number).is_ok() {
+        let _ = Journal::remove_all(context, &topic.shared, number);
+    }
+    topic.groups.lock().listed = false;
 }
 
 /// Changes a group's configuration. Others learn of it by its journal, which begins anew.

@@ -641,3 +641,57 @@ fn a_log_that_is_only_read_says_so_whether_or_not_there_is_a_dead_letter_topic()
     let refused = group.nack(&[position], &Nack::default()).unwrap_err();
     assert_eq!(refused.kind(), Kind::ReadOnly, "{refused}");
 }
+
+/// Whatever fails while a group is made, and whether or not what was made could be removed: there
+/// is one group of that name at most, the same one before the log is opened again and after it.
+#[test]
+fn a_group_whose_making_failed_does_not_come_back_beside_the_one_made_then() {
+    use edgelog_core::sys::faulty::Repeat::{Always, Once};
+    let mut has_failed = 0;
+    for (mode, repeat, create, operations) in [Mode::Exclusive, Mode::Shared]
+        .into_iter()
+        .flat_map(|mode| [Once, Always].map(|repeat| (mode, repeat)))
+        .flat_map(|(mode, repeat)| {
+            [Create::IfMissing, Create::New].map(|create| (mode, repeat, create))
+        })
+        .flat_map(|(mode, repeat, create)| (0..24).map(move |n| (mode, repeat, create, n)))
+    {
+        let what = format!("{mode:?}, {repeat:?}, {create:?}, {operations}");
+        let desk = Desk::new(1).reopened_as(mode);
+        desk.add(10);
+        assert!(desk.topic.group_names().unwrap().is_empty());
+        let make = |create, start| desk.topic.group("g", create, start, &patient());
+        desk.sys.fail_after(operations, libc::EACCES, repeat);
+        let failed = make(Create::New, Start::Offset(5)).is_err();
+        desk.sys.heal();
+        has_failed += usize::from(failed);
+        let position = match make(create, Start::Earliest) {
+            Ok((group, made)) => {
+                // Only what could not be removed is still there.
+                assert!(made || !failed || repeat == Always, "{what}");
+                let position = group.position(0).unwrap();
+                assert_eq!(position, if made { 0 } else { 5 }, "{what}");
+                position
+            }
+            Err(error) => {
+                assert_eq!(
+                    (error.kind(), create),
+                    (Kind::Exists, Create::New),
+                    "{what}"
+                );
+                assert!(!failed || repeat == Always, "{what}");
+                5
+            }
+        };
+        assert_eq!(desk.topic.group_names().unwrap(), ["g"], "{what}");
+        let desk = desk.reopened();
+        assert_eq!(desk.topic.group_names().unwrap(), ["g"], "{what}");
+        let opened = desk
+            .topic
+            .group("g", Create::Never, Start::Latest, &patient());
+        assert_eq!(opened.unwrap().0.position(0).unwrap(), position, "{what}");
+        desk.topic.delete_group("g").unwrap();
+        assert!(desk.topic.group_names().unwrap().is_empty(), "{what}");
+    }
+    assert!(has_failed > 40, "{has_failed}");
+}

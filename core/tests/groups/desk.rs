@@ -32,11 +32,16 @@ impl Desk {
 
     /// The log is closed and opened again.
     pub fn reopened(self) -> Desk {
+        self.reopened_as(manual().mode)
+    }
+
+    pub fn reopened_as(self, mode: Mode) -> Desk {
         let Desk { sys, log, topic } = self;
         drop(topic);
         log.close().unwrap();
         drop(log);
-        let log = Log::open_on(std::sync::Arc::new(sys.clone()), &manual()).unwrap();
+        let options = LogOptions { mode, ..manual() };
+        let log = Log::open_on(std::sync::Arc::new(sys.clone()), &options).unwrap();
         let topic = log
             .topic("t", Create::Never, &TopicOptions::default())
             .unwrap();
