@@ -147,7 +147,10 @@ typedef int32_t edgelog_status;
 /** Written by a newer edgelog. */
 #define EDGELOG_VERSION (-15)
 
-/** A sync failed, so what is on the medium is unknown: reopen the log to write again. */
+/**
+ * Nothing more is written, because a sync failed and what is on the medium is unknown, or because
+ * LOCK was removed and others may write: reopen the log to write again.
+ */
 #define EDGELOG_POISONED (-16)
 
 /** The reader or consumer was cancelled. */

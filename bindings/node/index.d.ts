@@ -1177,7 +1177,7 @@ export type ErrorCode =
   | 'DAMAGED'
   /** Written by a newer edgelog. */
   | 'VERSION'
-  /** A sync failed: reopen to write again. */
+  /** A sync failed, or `LOCK` was removed: reopen to write again. */
   | 'POISONED'
   | 'CANCELLED'
   /** The topic or the group was deleted. */

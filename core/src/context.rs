@@ -106,7 +106,7 @@ impl Context {
         if self.mode == Mode::ReadOnly {
             return Err(read_only());
         }
-        Ok(())
+        self.peers.check()
     }
 
     #[inline]

@@ -40,7 +40,7 @@ pub enum Kind {
     Damaged,
     /// Written by a newer edgelog.
     Version,
-    /// A sync failed: what is on the medium is unknown until the log is opened again.
+    /// A sync failed, or `LOCK` was removed: nothing more is written until the log is opened again.
     Poisoned,
     /// The reader was cancelled.
     Cancelled,

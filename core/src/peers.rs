@@ -4,6 +4,10 @@
 //! Opened shared, each change takes a region of the lock first: the log's own for what concerns
 //! the list of topics, or a partition's; and learns what the others did before it decides.
 //!
+//! The lock keeps others out only as long as its file is the one that they find: a `LOCK` that is
+//! removed, or replaced from a backup, is looked for whenever a region is taken, before each sync,
+//! and every few milliseconds while records come. Once it was missed, this log writes nothing more.
+//!
 //! Order: the log's region, then one group's, then partitions in the order of their numbers.
 //! Nobody asks for the log's region or a group's while holding a partition's, but for a buffer
 //! that is kept, which goes out by itself.
@@ -17,11 +21,14 @@ use crate::sys::backoff::Backoff;
 use crate::sys::mutex::{Mutex, MutexGuard};
 use crate::sys::wake::{self, Deadline};
 use crate::sys::{Hold, Lock, LockError, Region, Sys};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Milliseconds between two tries to get the log.
 const LOCK_RETRY_MS: u32 = 5;
+/// Milliseconds in which whoever writes on and on does not look whether the lock is still there.
+const LOOK_MS: u32 = 50;
 /// Sleeps between two looks whether others wait for what this log keeps, while it waits itself.
 const SLEEPS_PER_LOOK: u32 = 16;
 /// Regions are numbered: the log's own, then those of its partitions.
@@ -62,6 +69,10 @@ pub(crate) struct Peers {
     /// changes go on.
     work: Mutex<Option<Work>>,
     keeper: OnceLock<Weak<dyn Keeper>>,
+    /// The files of the lock were removed or replaced: others may write.
+    is_lost: AtomicBool,
+    /// When it was last looked; wraps.
+    looked_ms: AtomicU32,
 }
 
 /// Whoever knows what of the lock this log keeps between changes.
@@ -72,7 +83,7 @@ pub(crate) trait Keeper: Send + Sync {
 
 /// The right to compact; a lock only where others write.
 struct Work {
-    _lock: Option<Box<dyn Lock>>,
+    lock: Option<Box<dyn Lock>>,
 }
 
 /// The right to change the list of topics.
@@ -96,6 +107,8 @@ impl Peers {
             changing: Mutex::new(()),
             work: Mutex::new(None),
             keeper: OnceLock::new(),
+            is_lost: AtomicBool::new(false),
+            looked_ms: AtomicU32::new(0),
         }
     }
 
@@ -130,15 +143,62 @@ impl Peers {
         self.lock().map_or("none", |lock| lock.how())
     }
 
+    /// Fails when it was found that others may write, because the lock is not there any more.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err(lost()),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks whether the lock that keeps others out is still the one that they find.
+    pub(crate) fn look(&self) -> Result<()> {
+        self.check()?;
+        self.judge(self.lock().is_none_or(|lock| lock.is_current()))
+    }
+
+    /// The same, if the last look was a while ago.
+    #[inline]
+    pub(crate) fn look_at(&self, now_ms: u64) -> Result<()> {
+        let now_ms = now_ms as u32;
+        if now_ms.wrapping_sub(self.looked_ms.load(Ordering::Relaxed)) < LOOK_MS {
+            return self.check();
+        }
+        self.looked_ms.store(now_ms, Ordering::Relaxed);
+        self.look()
+    }
+
+    /// The same for the right to compact.
+    pub(crate) fn look_at_work(&self) -> Result<()> {
+        let work = self.work.lock();
+        let lock = work.as_ref().and_then(|work| work.lock.as_ref());
+        self.judge(lock.is_none_or(|lock| lock.is_current()))
+    }
+
+    /// What was missed once stays so: others may have written meanwhile.
+    fn judge(&self, is_current: bool) -> Result<()> {
+        if !is_current {
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+        self.check()
+    }
+
     /// Takes a region if that can be done without waiting.
     pub(crate) fn try_take(&self, region: Region) -> Result<bool> {
-        match self.lock() {
-            Some(lock) if self.shared => lock
-                .take(region)
-                .map_err(|e| Error::io("the log cannot be locked", e)),
-            Some(_) => Ok(true),
-            None => Err(crate::context::closed()),
+        let lock = self.lock().ok_or_else(crate::context::closed)?;
+        if !self.shared {
+            self.look()?;
+            return Ok(true);
         }
+        let taken = lock
+            .take(region)
+            .map_err(|e| Error::io("the log cannot be locked", e))?;
+        if taken {
+            // Only now: whoever replaced the file after a look before would not be seen.
+            self.look().inspect_err(|_| lock.give(region))?;
+        }
+        Ok(taken)
     }
 
     /// Takes a region, waiting for those who have it.
@@ -175,7 +235,7 @@ impl Peers {
             },
             false => None,
         };
-        *work = Some(Work { _lock: lock });
+        *work = Some(Work { lock });
         Ok(true)
     }
 
@@ -222,6 +282,13 @@ impl Peers {
             _alone: alone,
         })
     }
+}
+
+#[cold]
+fn lost() -> Error {
+    let text = "LOCK was removed or replaced while the log was open, so others may write to it: \
+        open it again to go on writing";
+    Error::new(Kind::Poisoned, text)
 }
 
 /// Locks the log for as long as it is open; read-only openers need no lock.

@@ -391,3 +391,196 @@ fn child_that_holds_the_log() {
     let _log = Log::open(Path::new(&dir), &patient).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
+
+/// A process that does what it is told, one word a line, and says what came of it.
+struct Told {
+    child: std::process::Child,
+    input: std::process::ChildStdin,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Told {
+    fn start(dir: &Dir, mode: Mode) -> Told {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_that_does_what_it_is_told", "--nocapture"])
+            .env("EDGELOG_CHILD_DIR", dir.path())
+            .env("EDGELOG_CHILD_MODE", format!("{mode:?}"))
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Told {
+            child,
+            input,
+            output,
+        }
+    }
+
+    fn say(&mut self, word: &str) -> String {
+        writeln!(self.input, "{word}").unwrap();
+        let mut line = String::new();
+        while !line.contains("says ") {
+            line.clear();
+            let count = self.output.read_line(&mut line).unwrap();
+            assert_ne!(count, 0, "it ended at {word}");
+        }
+        let said = line.split_once("says ").unwrap().1;
+        said.trim().to_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// The child of the tests below.
+#[test]
+fn child_that_does_what_it_is_told() {
+    let Some(dir) = std::env::var_os("EDGELOG_CHILD_DIR") else {
+        return;
+    };
+    let mode = match std::env::var("EDGELOG_CHILD_MODE").unwrap().as_str() {
+        "Exclusive" => Mode::Exclusive,
+        _ => Mode::Shared,
+    };
+    let open = || {
+        Log::open(
+            Path::new(&dir),
+            &LogOptions {
+                mode,
+                ..LogOptions::default()
+            },
+        )
+        .unwrap()
+    };
+    let patient = TopicOptions {
+        linger_ms: 60_000,
+        ..TopicOptions::default()
+    };
+    let mut log = open();
+    let mut topic = log.topic("t", Create::IfMissing, &patient).unwrap();
+    let group = || GroupOptions::default();
+    let (held, _) = topic
+        .group("g", Create::IfMissing, Start::Earliest, &group())
+        .unwrap();
+    let mut consumer = held.consumer("child").unwrap();
+    for line in std::io::stdin().lines() {
+        let word = line.unwrap();
+        let said = match word.as_str() {
+            "open" => {
+                log = open();
+                topic = log.topic("t", Create::IfMissing, &patient).unwrap();
+                Ok(0)
+            }
+            "close" => log.close().map(|()| 0),
+            "flush" => topic.flush().map(|()| 0),
+            "sync" => log.sync().map(|()| 0),
+            "make" => log.topic("new", Create::New, &patient).map(|_| 0),
+            "configure" => topic.configure(&patient).map(|()| 0),
+            "delete" => log.delete_topic("t").map(|()| 0),
+            "compact" => topic.compact().map(|_| 0),
+            "take" => {
+                let mut receiver = |_: RecordView<'_>, _| ();
+                let options = TakeOptions {
+                    max: 1,
+                    ..TakeOptions::default()
+                };
+                let told = consumer.take(&options, &mut receiver);
+                told.map(|told| told.records as u64)
+            }
+            "read" => read_all(&topic).map(|all| all.len() as u64),
+            durability => {
+                append_scenario(&topic, 7, durability_named(durability)).map(|at| at.offset)
+            }
+        };
+        match said {
+            Ok(number) => println!("says {number}"),
+            Err(error) => println!("says {:?}", error.kind()),
+        }
+    }
+}
+
+/// Longer than one who writes on and on goes without a look at the lock.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[test]
+fn whoever_misses_its_lock_writes_nothing_beside_the_next_opener() {
+    for mode in [Mode::Shared, Mode::Exclusive] {
+        for is_replaced in [false, true] {
+            let what = format!("{mode:?}, replaced: {is_replaced}");
+            let dir = Dir::new("lost-lock");
+            let mut child = Told::start(&dir, mode);
+            let first = ["written", "synced", "take", "written"].map(|word| child.say(word));
+            assert_eq!(first, ["0", "1", "1", "2"], "{what}");
+            // The child may keep what it changed just now for a moment.
+            std::thread::sleep(LOOK);
+            let lock = dir.path().join("LOCK");
+            let bytes = std::fs::read(&lock).unwrap();
+            std::fs::remove_file(&lock).unwrap();
+            if is_replaced {
+                std::fs::write(&lock, bytes).unwrap();
+            }
+            let options = LogOptions { mode, ..manual() };
+            let log = Log::open(dir.path(), &options).unwrap();
+            let topic = existing(&log, "t");
+            let at = append_scenario(&topic, 3, Durability::Synced).unwrap();
+            assert_eq!(at.offset, 3, "{what}");
+            for word in [
+                "written",
+                "buffered",
+                "synced",
+                "take",
+                "make",
+                "configure",
+                "compact",
+                "delete",
+            ] {
+                assert_eq!(child.say(word), "Poisoned", "{what}, {word}");
+            }
+            // Nothing of it is buffered, and who reads goes on; alone he knows of his own only.
+            let rest = ["read", "close"].map(|word| child.say(word));
+            let count = if mode == Mode::Shared { "4" } else { "3" };
+            assert_eq!(rest, [count, "0"], "{what}");
+            append_scenario(&topic, 4, Durability::Synced).unwrap();
+            assert_eq!(
+                offsets(&read_all(&topic).unwrap()),
+                [0, 1, 2, 3, 4],
+                "{what}"
+            );
+            assert!(log.verify().unwrap().is_empty(), "{what}");
+            log.close().unwrap();
+            let again = ["open", "written"].map(|word| child.say(word));
+            assert_eq!(again, ["0", "5"], "{what}");
+            child.end();
+        }
+    }
+}
+
+#[test]
+fn what_is_buffered_when_the_lock_goes_stays_out_of_the_files() {
+    for mode in [Mode::Shared, Mode::Exclusive] {
+        for word in ["flush", "sync", "written"] {
+            let what = format!("{mode:?}, {word}");
+            let dir = Dir::new("lost-lock-buffered");
+            let mut child = Told::start(&dir, mode);
+            assert_eq!(child.say("written"), "0", "{what}");
+            assert_eq!(child.say("buffered"), "1", "{what}");
+            std::fs::remove_file(dir.path().join("LOCK")).unwrap();
+            let options = LogOptions { mode, ..manual() };
+            let log = Log::open(dir.path(), &options).unwrap();
+            let topic = existing(&log, "t");
+            let at = append_scenario(&topic, 1, Durability::Synced).unwrap();
+            assert_eq!(at.offset, 1, "{what}");
+            std::thread::sleep(LOOK);
+            assert_eq!(child.say(word), "Poisoned", "{what}");
+            assert_eq!(child.say("close"), "Poisoned", "{what}");
+            let at = append_scenario(&topic, 2, Durability::Synced).unwrap();
+            assert_eq!(at.offset, 2, "{what}");
+            assert!(log.verify().unwrap().is_empty(), "{what}");
+            child.end();
+        }
+    }
+}

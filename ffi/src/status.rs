@@ -53,7 +53,8 @@ pub const EDGELOG_READ_ONLY: edgelog_status = -13;
 pub const EDGELOG_DAMAGED: edgelog_status = -14;
 /// Written by a newer edgelog.
 pub const EDGELOG_VERSION: edgelog_status = -15;
-/// A sync failed, so what is on the medium is unknown: reopen the log to write again.
+/// Nothing more is written, because a sync failed and what is on the medium is unknown, or because
+/// LOCK was removed and others may write: reopen the log to write again.
 pub const EDGELOG_POISONED: edgelog_status = -16;
 /// The reader or consumer was cancelled.
 pub const EDGELOG_CANCELLED: edgelog_status = -17;
@@ -137,7 +138,7 @@ const TABLE: &[Row] = &[
     row(
         EDGELOG_POISONED,
         c"POISONED",
-        c"a sync failed: reopen the log to write again",
+        c"a sync failed or LOCK was removed: reopen the log to write again",
     ),
     row(
         EDGELOG_CANCELLED,

@@ -38,7 +38,7 @@ statuses! {
     READ_ONLY = EDGELOG_READ_ONLY, "The log was opened for reading only.";
     DAMAGED = EDGELOG_DAMAGED, "Nothing readable, or damage that was to be refused.";
     VERSION = EDGELOG_VERSION, "Written by a newer edgelog.";
-    POISONED = EDGELOG_POISONED, "A sync failed; reopen to write again.";
+    POISONED = EDGELOG_POISONED, "A sync failed, or `LOCK` was removed; reopen to write again.";
     CANCELLED = EDGELOG_CANCELLED, "The reader was cancelled.";
     DELETED = EDGELOG_DELETED, "The topic was deleted.";
     GAP = EDGELOG_GAP, "Records are missing here.";

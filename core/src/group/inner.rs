@@ -123,6 +123,7 @@ impl Inner {
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
         self.check()?;
         self.context.check_writable()?;
+        self.context.peers.look_at(self.context.sys.boot_ms())?;
         let mut entered = turn::enter(self)?;
         if entered.journal.is_none() || !entered.is_repaired {
             // Alone, nothing was learnt on the way in.

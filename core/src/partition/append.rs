@@ -187,6 +187,10 @@ impl Partition {
     /// Answers the running time in seconds.
     fn make_ready(&self, state: &mut State, bound: usize) -> Result<u64> {
         let clock = self.context.clock_mark();
+        if let Err(error) = self.context.peers.look_at(clock.boot_ms) {
+            state.barred = true;
+            return Err(error);
+        }
         let Limits {
             buffer_bytes,
             linger_ms,
@@ -252,6 +256,7 @@ impl Partition {
 
     /// Hands what waits to the system.
     fn hand_out(&self, state: &mut State, extent: Extent) -> Result<()> {
+        self.context.peers.check()?;
         let keep = state.limits.buffer_bytes.saturating_mul(2);
         let Some(writer) = &mut state.active else {
             return Ok(());
@@ -317,6 +322,7 @@ impl Partition {
             return Ok(());
         }
         let mut state = self.enter()?;
+        self.look_at_lock(&mut state)?;
         self.write_out(&mut state, Extent::All)
     }
 
@@ -326,7 +332,9 @@ impl Partition {
         let flushed = match state.has_new_records() {
             _ if state.poisoned => Err(self.poisoned()),
             // The last chance that these records have.
-            true => self.hand_out(&mut state, Extent::All),
+            true => self
+                .look_at_lock(&mut state)
+                .and_then(|()| self.hand_out(&mut state, Extent::All)),
             false => Ok(()),
         };
         self.give_last(&mut state);
@@ -349,6 +357,7 @@ impl Partition {
             state.give_way(now_ms);
             return Ok(state.buffered_since_ms.map(|_| self.look_in(left)));
         }
+        self.look_at_lock(&mut state)?;
         let answer = self.write_out(&mut state, Extent::All);
         if answer.is_err() {
             // It stays buffered; the next look is one linger away.
@@ -361,6 +370,7 @@ impl Partition {
     /// Seals the active segment, if it has records, and begins the next one. Nothing of the new
     /// one touches the medium before its first frame does.
     pub(super) fn rotate(&self, state: &mut State) -> Result<()> {
+        self.look_at_lock(state)?;
         self.seal(state)?;
         let clock = self.context.clock_mark();
         let name = SegmentName {

@@ -351,6 +351,8 @@ impl Partition {
 
     fn swap(&self, old: &[Sealed], new: Option<&Rewritten>) -> Result<bool> {
         let mut state = self.enter()?;
+        self.look_at_lock(&mut state)?;
+        self.context.peers.look_at_work()?;
         if self.context.peers.are_shared() {
             // Others may have removed some.
             self.see_sealed(&mut state)?;

@@ -86,6 +86,7 @@ impl Partition {
         let next = {
             let mut state = self.enter()?;
             if state.has_new_records() {
+                self.look_at_lock(&mut state)?;
                 self.write_out(&mut state, Extent::All)?;
             }
             state.next_offset()
@@ -125,6 +126,7 @@ impl Partition {
     fn pay(&self) -> Result<u64> {
         let debt = {
             let mut state = self.look()?;
+            self.look_at_lock(&mut state)?;
             let debt = state.debt();
             // Names that come from here on are owed by the next sync.
             state.new_name_from = None;
@@ -197,6 +199,7 @@ impl Partition {
         let next = {
             let mut state = self.look()?;
             if state.has_new_records() {
+                self.look_at_lock(&mut state)?;
                 self.write_out(&mut state, Extent::All)?;
             }
             state.next_offset()

@@ -82,6 +82,13 @@ impl Partition {
         turn::enter_kept(self, |state| state.buffered_since_ms.is_some())
     }
 
+    /// Looks whether others are still kept out; else no change comes in any more.
+    pub(super) fn look_at_lock(&self, state: &mut State) -> Result<()> {
+        let looked = self.context.peers.look();
+        state.barred |= looked.is_err();
+        looked
+    }
+
     /// Takes the partition for its deletion, whatever state it is in.
     pub(crate) fn seize(&self) -> Result<Entered<'_>> {
         turn::seize(self)

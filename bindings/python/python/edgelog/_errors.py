@@ -127,7 +127,7 @@ class VersionError(Error):
 
 
 class PoisonedError(Error, OSError):
-    """A sync failed, so nothing can be promised: open the log again to append."""
+    """A sync failed, or LOCK was removed: open the log again to append."""
 
     _os_error = errno.EIO
 

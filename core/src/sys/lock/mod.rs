@@ -121,8 +121,12 @@ impl LockFile {
     }
 
     /// Whether the path still leads to this file. While it is open its inode number is its own.
+    /// Where the system does not say, nobody else is known to be led elsewhere.
     fn is_current(&self) -> bool {
-        matches!(self.dir.facts(&self.path), Ok(facts) if facts.inode == self.inode)
+        match self.dir.facts(&self.path) {
+            Ok(facts) => facts.inode == self.inode,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 }
 
