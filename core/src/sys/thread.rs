@@ -1,7 +1,7 @@
 //! The one thread that a log may have, straight from the system. The standard library's would bring
 //! along names, parking and a guard against stack overflows, five times the size of this.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -10,8 +10,11 @@ use std::ptr::null_mut;
 /// What a thread does.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The stack of a thread. Where the system wants more, it gets what it takes by itself.
+/// What a thread needs of its stack.
 const STACK_BYTES: usize = 64 * 1024;
+/// The largest that is tried where the system wants more.
+const STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+const PAGE_BYTES: usize = 4096;
 
 /// A thread that was started. Dropped without a join, it goes on alone.
 pub(crate) struct Thread(libc::pthread_t);
@@ -19,16 +22,15 @@ pub(crate) struct Thread(libc::pthread_t);
 impl Thread {
     pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let argument: *mut Work = Box::into_raw(Box::new(Box::new(work)));
-        let mut attributes = MaybeUninit::uninit();
         let mut thread = MaybeUninit::uninit();
-        // SAFETY: the attributes are made, used and destroyed; `run` takes what it is given, once.
-        let error = unsafe {
-            let attributes = attributes.as_mut_ptr();
-            libc::pthread_attr_init(attributes);
-            libc::pthread_attr_setstacksize(attributes, STACK_BYTES);
-            let error = libc::pthread_create(thread.as_mut_ptr(), attributes, run, argument.cast());
-            libc::pthread_attr_destroy(attributes);
-            error
+        let mut stack_bytes = STACK_BYTES.saturating_add(tls_bytes());
+        let error = loop {
+            let error = create(&mut thread, stack_bytes, argument);
+            if error != libc::EINVAL || stack_bytes >= STACK_BYTES_MAX {
+                break error;
+            }
+            // The system takes more of it for itself than can be seen.
+            stack_bytes = stack_bytes.saturating_mul(2);
         };
         if error != 0 {
             // SAFETY: no thread has it.
@@ -54,6 +56,48 @@ impl Thread {
         unsafe { libc::pthread_join(self.0, null_mut()) };
         std::mem::forget(self);
     }
+}
+
+/// Creates a thread with such a stack; answers an error number, or 0.
+fn create(
+    thread: &mut MaybeUninit<libc::pthread_t>,
+    stack_bytes: usize,
+    argument: *mut Work,
+) -> c_int {
+    let mut attributes = MaybeUninit::uninit();
+    // SAFETY: the attributes are made, used and destroyed; `run` takes what it is given, once.
+    unsafe {
+        let attributes = attributes.as_mut_ptr();
+        libc::pthread_attr_init(attributes);
+        libc::pthread_attr_setstacksize(attributes, stack_bytes);
+        let error = libc::pthread_create(thread.as_mut_ptr(), attributes, run, argument.cast());
+        libc::pthread_attr_destroy(attributes);
+        error
+    }
+}
+
+/// What the thread-local variables of the program and its libraries take, in whole pages. glibc
+/// puts those of a thread on the stack that was asked for.
+fn tls_bytes() -> usize {
+    let mut sum = 0_usize;
+    // SAFETY: `add_tls` gets the number that outlives the call, and nothing is kept.
+    unsafe { libc::dl_iterate_phdr(Some(add_tls), (&raw mut sum).cast()) };
+    sum.checked_next_multiple_of(PAGE_BYTES).unwrap_or(0)
+}
+
+unsafe extern "C" fn add_tls(module: *mut libc::dl_phdr_info, _: usize, sum: *mut c_void) -> c_int {
+    // SAFETY: the loader shows a module as it is, and gives on what `tls_bytes` gave.
+    let (module, sum) = unsafe { (&*module, &mut *sum.cast::<usize>()) };
+    for at in 0..usize::from(module.dlpi_phnum) {
+        // SAFETY: there are so many of them.
+        let header = unsafe { &*module.dlpi_phdr.add(at) };
+        if header.p_type == libc::PT_TLS {
+            let bytes = usize::try_from(header.p_memsz).unwrap_or(0);
+            let align = usize::try_from(header.p_align).unwrap_or(0);
+            *sum = sum.saturating_add(bytes).saturating_add(align);
+        }
+    }
+    0
 }
 
 impl Drop for Thread {
