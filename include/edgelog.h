@@ -48,8 +48,10 @@
  * which may be NULL. Outputs are written only when the answer is EDGELOG_OK, the error only when it
  * is negative. Besides the errors that a call names, each may answer EDGELOG_INVALID for a wrong
  * argument, EDGELOG_MISUSE and EDGELOG_CLOSED for a wrong or closed handle, EDGELOG_FORKED in the
- * child of a fork, EDGELOG_NO_MEMORY and EDGELOG_INTERNAL; then nothing was done. Handles may be
- * closed in any order. A closed handle answers EDGELOG_CLOSED until 64 more were closed; after that
+ * child of a fork, EDGELOG_NO_MEMORY and EDGELOG_INTERNAL; then nothing was done. One that names
+ * EDGELOG_IO may answer EDGELOG_VERSION, too, for what a newer edgelog wrote to the log meanwhile;
+ * one that names EDGELOG_NO_SPACE or EDGELOG_READ_ONLY, EDGELOG_POISONED. Handles may be closed in
+ * any order. A closed handle answers EDGELOG_CLOSED until 64 more were closed; after that
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *
@@ -839,10 +841,11 @@ typedef struct edgelog_topic edgelog_topic;
  * name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. An existing topic
  * keeps its configuration, whatever else options say; see edgelog_topic_configure. In a log that
  * is open for reading only a missing topic is EDGELOG_NOT_FOUND until its writer has made it, and
- * EDGELOG_READ_ONLY if it was to be a new one. Errors:
- * EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_NO_SPACE,
- * EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic
- * has. Threads: any. The topic lives until edgelog_topic_close. Since 0.1.
+ * EDGELOG_READ_ONLY if it was to be a new one. Errors: EDGELOG_NOT_FOUND, EDGELOG_EXISTS,
+ * EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_TOO_LARGE for one more than 4096 topics,
+ * EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of
+ * partitions than the topic has. Threads: any. The topic lives until edgelog_topic_close.
+ * Since 0.1.
  */
 edgelog_status edgelog_topic_open(const edgelog_log *log,
                                   const char *name,
@@ -887,8 +890,8 @@ edgelog_status edgelog_topic_configure(const edgelog_topic *topic,
 /**
  * The configuration in force, with the values that were chosen for zeros.
  *
- * The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. The rules that keep
- * points to live until edgelog_topic_close. Since 0.1.
+ * The caller sets options->struct_size. Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The
+ * rules that keep points to live until edgelog_topic_close. Since 0.1.
  */
 edgelog_status edgelog_topic_options_get(const edgelog_topic *topic,
                                          edgelog_topic_options *options,
@@ -1271,8 +1274,9 @@ edgelog_status edgelog_group_options_init(edgelog_group_options *options,
  * edgelog_group_seek. Errors: EDGELOG_INVALID also for a time over 2147483647 ms that is not
  * EDGELOG_NEVER_MS, for EDGELOG_EXHAUSTED_HALT without ordered, and for ordered where the group is
  * there and is not; EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_TOO_LARGE for
- * one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
- * Threads: any. The group lives until edgelog_group_close. Since 0.1.
+ * one more than EDGELOG_GROUPS_MAX, EDGELOG_VERSION if a newer edgelog made any of the topic's
+ * groups, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO. Threads: any. The group
+ * lives until edgelog_group_close. Since 0.1.
  */
 edgelog_status edgelog_group_open(const edgelog_topic *topic,
                                   const char *name,
@@ -1294,7 +1298,8 @@ edgelog_status edgelog_group_close(edgelog_group *group, edgelog_error *error);
  * Deletes a group with all that it knows. The topic's records stay.
  *
  * Its handles and consumers answer EDGELOG_DELETED from then on. Errors: EDGELOG_NOT_FOUND,
- * EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+ * EDGELOG_VERSION as for edgelog_group_open, EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_BUSY,
+ * EDGELOG_IO. Threads: any. Since 0.1.
  */
 edgelog_status edgelog_group_delete(const edgelog_topic *topic,
                                     const char *name,
@@ -2581,8 +2586,8 @@ edgelog_status edgelog_log_topics(const edgelog_log *log,
 /**
  * The names of all groups of a topic, sorted.
  *
- * Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The list lives until edgelog_names_close.
- * Since 0.1.
+ * Errors: EDGELOG_VERSION if a newer edgelog made any of them, EDGELOG_DELETED, EDGELOG_IO.
+ * Threads: any. The list lives until edgelog_names_close. Since 0.1.
  */
 edgelog_status edgelog_topic_groups(const edgelog_topic *topic,
                                     edgelog_names **names,

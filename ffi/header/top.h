@@ -48,8 +48,10 @@
  * which may be NULL. Outputs are written only when the answer is EDGELOG_OK, the error only when it
  * is negative. Besides the errors that a call names, each may answer EDGELOG_INVALID for a wrong
  * argument, EDGELOG_MISUSE and EDGELOG_CLOSED for a wrong or closed handle, EDGELOG_FORKED in the
- * child of a fork, EDGELOG_NO_MEMORY and EDGELOG_INTERNAL; then nothing was done. Handles may be
- * closed in any order. A closed handle answers EDGELOG_CLOSED until 64 more were closed; after that
+ * child of a fork, EDGELOG_NO_MEMORY and EDGELOG_INTERNAL; then nothing was done. One that names
+ * EDGELOG_IO may answer EDGELOG_VERSION, too, for what a newer edgelog wrote to the log meanwhile;
+ * one that names EDGELOG_NO_SPACE or EDGELOG_READ_ONLY, EDGELOG_POISONED. Handles may be closed in
+ * any order. A closed handle answers EDGELOG_CLOSED until 64 more were closed; after that
  * its memory is gone. No call blocks signals, prints, calls back, or changes the process. All text
  * is UTF-8, all sizes are in bytes. What is marked "Since 0.1" is there from that version on.
  *

@@ -237,8 +237,9 @@ impl Handle for edgelog_group {
 /// edgelog_group_seek. Errors: EDGELOG_INVALID also for a time over 2147483647 ms that is not
 /// EDGELOG_NEVER_MS, for EDGELOG_EXHAUSTED_HALT without ordered, and for ordered where the group is
 /// there and is not; EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_TOO_LARGE for
-/// one more than EDGELOG_GROUPS_MAX, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
-/// Threads: any. The group lives until edgelog_group_close. Since 0.1.
+/// one more than EDGELOG_GROUPS_MAX, EDGELOG_VERSION if a newer edgelog made any of the topic's
+/// groups, EDGELOG_DELETED, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO. Threads: any. The group
+/// lives until edgelog_group_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_open(
     topic: *const edgelog_topic,
@@ -295,7 +296,8 @@ pub unsafe extern "C" fn edgelog_group_close(
 /// Deletes a group with all that it knows. The topic's records stay.
 ///
 /// Its handles and consumers answer EDGELOG_DELETED from then on. Errors: EDGELOG_NOT_FOUND,
-/// EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_BUSY, EDGELOG_IO. Threads: any. Since 0.1.
+/// EDGELOG_VERSION as for edgelog_group_open, EDGELOG_READ_ONLY, EDGELOG_DELETED, EDGELOG_BUSY,
+/// EDGELOG_IO. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_delete(
     topic: *const edgelog_topic,

@@ -115,8 +115,8 @@ pub unsafe extern "C" fn edgelog_log_topics(
 
 /// The names of all groups of a topic, sorted.
 ///
-/// Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The list lives until edgelog_names_close.
-/// Since 0.1.
+/// Errors: EDGELOG_VERSION if a newer edgelog made any of them, EDGELOG_DELETED, EDGELOG_IO.
+/// Threads: any. The list lives until edgelog_names_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_groups(
     topic: *const edgelog_topic,

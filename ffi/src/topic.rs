@@ -48,10 +48,11 @@ impl Handle for edgelog_topic {
 /// name has name_bytes bytes, or EDGELOG_ZERO_TERMINATED. options may be NULL. An existing topic
 /// keeps its configuration, whatever else options say; see edgelog_topic_configure. In a log that
 /// is open for reading only a missing topic is EDGELOG_NOT_FOUND until its writer has made it, and
-/// EDGELOG_READ_ONLY if it was to be a new one. Errors:
-/// EDGELOG_NOT_FOUND, EDGELOG_EXISTS, EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_NO_SPACE,
-/// EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of partitions than the topic
-/// has. Threads: any. The topic lives until edgelog_topic_close. Since 0.1.
+/// EDGELOG_READ_ONLY if it was to be a new one. Errors: EDGELOG_NOT_FOUND, EDGELOG_EXISTS,
+/// EDGELOG_READ_ONLY, EDGELOG_DAMAGED, EDGELOG_TOO_LARGE for one more than 4096 topics,
+/// EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO; EDGELOG_INVALID also for another number of
+/// partitions than the topic has. Threads: any. The topic lives until edgelog_topic_close.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_open(
     log: *const edgelog_log,
@@ -151,8 +152,8 @@ pub unsafe extern "C" fn edgelog_topic_configure(
 
 /// The configuration in force, with the values that were chosen for zeros.
 ///
-/// The caller sets options->struct_size. Errors: EDGELOG_DELETED. Threads: any. The rules that keep
-/// points to live until edgelog_topic_close. Since 0.1.
+/// The caller sets options->struct_size. Errors: EDGELOG_DELETED, EDGELOG_IO. Threads: any. The
+/// rules that keep points to live until edgelog_topic_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_topic_options_get(
     topic: *const edgelog_topic,

@@ -1,6 +1,6 @@
 //! What the header says that each function may answer.
 
-use edgelog::status::{edgelog_status, edgelog_status_at, edgelog_status_name, EDGELOG_OK};
+use edgelog::status::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 
@@ -78,6 +78,18 @@ impl Documented {
             for (name, other) in &alike {
                 let more = all[other].clone();
                 all.entry(name.clone()).or_default().extend(more);
+            }
+        }
+        // What it says of those that name others.
+        for found in all.values_mut() {
+            for (named, more) in [
+                (EDGELOG_IO, EDGELOG_VERSION),
+                (EDGELOG_NO_SPACE, EDGELOG_POISONED),
+                (EDGELOG_READ_ONLY, EDGELOG_POISONED),
+            ] {
+                if found.contains(&named) {
+                    found.insert(more);
+                }
             }
         }
         assert!(all.len() > 80, "the header was read wrongly");

@@ -1,7 +1,8 @@
 //! Calls the C interface at random, with arguments that are often wrong in ways that `ffi/ABI.md`
 //! promises to find: NULL, misaligned, impossible sizes, unknown flags, bad UTF-8, handles that are
 //! closed or of another kind. Never a crash or a hang, never a status that the header does not name
-//! for the function, outputs written only with OK, and every handle answers for its state.
+//! for the function, outputs written only with OK, and every handle answers for its state. In some
+//! executions others change the files meanwhile.
 
 mod contents;
 mod handles;
@@ -17,6 +18,7 @@ mod on_reader;
 mod on_topic;
 mod others;
 mod taking;
+mod tamper;
 
 use edgelog_fuzz::Rng;
 use handles::{Handles, Kind};
@@ -31,6 +33,8 @@ pub struct Fuzz<'a> {
     documented: &'a Documented,
     /// Positions that consumers got, the last ones.
     delivered: Vec<(u32, u64)>,
+    /// Others changed the files.
+    is_tampered: bool,
     /// The function called last.
     last: &'static str,
 }
@@ -75,12 +79,18 @@ fn main() {
             directory: directory.clone(),
             documented: &documented,
             delivered: Vec::new(),
+            is_tampered: false,
             last: "",
         };
         let steps = fuzz.rng.below(300);
+        // What was open before may answer otherwise from then on, and little opens after it.
+        let tampers = fuzz.rng.percent(25);
         for _ in 0..steps {
             if fuzz.rng.percent(40) {
                 fuzz.open_what_is_missing();
+            }
+            if tampers && fuzz.rng.percent(2) {
+                fuzz.tamper();
             }
             match fuzz.rng.below(40) {
                 0 => fuzz.open(),

@@ -183,8 +183,14 @@ impl Fuzz<'_> {
                 Kind::Leases => edgelog::leases::edgelog_leases_close(at.cast(), e),
             }
         });
+        let flushes = matches!(kind, Kind::Log | Kind::Topic);
+        let is_refused = |status| matches!(status, EDGELOG_INVALID | EDGELOG_MISUSE);
         match (state, status) {
             (State::Live | State::LogClosed, EDGELOG_OK) => self.handles.close(at),
+            // Closed all the same: only what was buffered did not go out.
+            (State::Live | State::LogClosed, status) if flushes && !is_refused(status) => {
+                self.handles.close(at);
+            }
             (State::Null, EDGELOG_OK) => {}
             _ => assert!(status < EDGELOG_OK),
         }
@@ -196,7 +202,7 @@ impl Fuzz<'_> {
             self.close(at, kind, State::LogClosed);
         }
         let path = self.directory.join("log");
-        if !path.exists() {
+        if !path.exists() || self.is_tampered {
             return;
         }
         let path = CString::new(path.as_os_str().as_bytes()).unwrap();
