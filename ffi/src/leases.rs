@@ -3,16 +3,19 @@
 //! In a group with ordered = 1 each partition is leased to one consumer at a time, which alone gets
 //! its records, in their order. With W live consumers and N partitions each has N / W, rounded down
 //! or up. All that a consumer has to do is read. Here store refuses an epoch that is lower than the
-//! last one that it saw for the partition:
+//! last one that it saw for the partition, and the loop goes on when a partition is lost, and ends
+//! when that is told twice in a row: another handle has its name then:
 //!
 //!     options.ordered = 1;
 //!     edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group,
 //!                        &error);
 //!     edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
+//!     status = EDGELOG_OK;
 //!     while (is_on()) {
+//!       before = status;
 //!       status = edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1, 1000, &count,
 //!                                      NULL, &error);
-//!       if (status == EDGELOG_FENCED || status > 0) continue;
+//!       if (status > 0 || (status == EDGELOG_FENCED && before != EDGELOG_FENCED)) continue;
 //!       if (status < 0) break;
 //!       edgelog_position position = {record.partition, 0, record.offset};
 //!       if (edgelog_consumer_epoch(consumer, record.partition, &epoch, &error) == EDGELOG_OK &&

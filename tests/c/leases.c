@@ -631,7 +631,9 @@ static void workers_keep_the_order_of_each_partition(void) {
 static uint64_t stored_epoch[2];
 static int stored;
 
-static int is_on(void) { return stored < 4; }
+static int turns_left;
+
+static int is_on(void) { return stored < 4 && turns_left-- > 0; }
 
 static int store(const edgelog_record *record, uint64_t epoch) {
   if (epoch < stored_epoch[record->partition]) return 0;
@@ -640,25 +642,34 @@ static int store(const edgelog_record *record, uint64_t epoch) {
   return 1;
 }
 
-static void the_example_of_the_header(void) {
+/* Another handle goes on under its name before it begins, if that is asked for. */
+static edgelog_consumer *work_as_in_the_header(int is_replaced) {
   edgelog_group_options options = EDGELOG_GROUP_OPTIONS_INIT;
   edgelog_error error = EDGELOG_ERROR_INIT;
-  edgelog_consumer *consumer = NULL;
+  edgelog_consumer *consumer = NULL, *other = NULL;
   edgelog_record record;
-  edgelog_status status;
+  edgelog_status status, before;
   uint32_t count;
   uint64_t epoch;
-  edgelog_group_stats stats = EDGELOG_GROUP_STATS_INIT;
   begin(2, 2, NULL);
   OK(edgelog_group_close(group, &failure));
+  stored = 0;
+  turns_left = 100;
   options.ordered = 1;
   edgelog_group_open(topic, "uplink", EDGELOG_ZERO_TERMINATED, &options, NULL, &group,
                      &error);
   edgelog_consumer_open(group, "worker 1", EDGELOG_ZERO_TERMINATED, &consumer, &error);
+  if (is_replaced) {
+    OK(edgelog_consumer_acquire(consumer, 0, NULL, &failure));
+    other = open_consumer("worker 1");
+    OK(edgelog_consumer_acquire(other, 0, NULL, &failure));
+  }
+  status = EDGELOG_OK;
   while (is_on()) {
+    before = status;
     status = edgelog_consumer_read(consumer, NULL, &record, sizeof record, 1, 1000, &count,
                                    NULL, &error);
-    if (status == EDGELOG_FENCED || status > 0) continue;
+    if (status > 0 || (status == EDGELOG_FENCED && before != EDGELOG_FENCED)) continue;
     if (status < 0) break;
     edgelog_position position = {record.partition, 0, record.offset};
     if (edgelog_consumer_epoch(consumer, record.partition, &epoch, &error) == EDGELOG_OK &&
@@ -666,9 +677,24 @@ static void the_example_of_the_header(void) {
       edgelog_consumer_ack(consumer, &position, 1, NULL, &error);
   }
   edgelog_consumer_close(consumer, &error);
+  CHECK(turns_left > 90);
+  return other;
+}
+
+static void the_example_of_the_header(void) {
+  edgelog_group_stats stats = EDGELOG_GROUP_STATS_INIT;
+  work_as_in_the_header(0);
   OK(edgelog_group_stats_get(group, &stats, &failure));
   CHECK(stats.acknowledged == 4 && stats.pending == 0);
   IS(leases_of(NULL), "0- 1-");
+  finish();
+}
+
+static void the_example_of_the_header_ends_when_another_handle_has_its_name(void) {
+  edgelog_consumer *other = work_as_in_the_header(1);
+  CHECK(stored == 0);
+  READS("0:0 0:1 1:0 1:1", other);
+  close_consumer(other);
   finish();
 }
 
@@ -689,5 +715,6 @@ int main(void) {
   RUN(another_thread_acquires_and_releases_while_one_reads);
   RUN(workers_keep_the_order_of_each_partition);
   RUN(the_example_of_the_header);
+  RUN(the_example_of_the_header_ends_when_another_handle_has_its_name);
   return tests_result();
 }
