@@ -248,6 +248,21 @@ test('a name that is opened again fences the one who had it', async (t) => {
   assert.deepEqual(await after.ack(record), 'done');
 });
 
+test('a loop goes on when a partition is lost, and ends when its name is opened again', async (t) => {
+  const { group } = await openOrdered(t, { records: 2 });
+  const before = await join(group);
+  const loop = before[Symbol.asyncIterator]();
+  const next = async () => (await loop.next()).value.value;
+  assert.equal((await next()).toString(), '0/0');
+  await lose(group, 'c');
+  assert.equal((await next()).toString(), '0/0');
+  const after = await join(group);
+  assert.deepEqual(texts(await rest(after)), ['0/0', '0/1']);
+  await assert.rejects(loop.next(), { ...FENCED, partition: 0 });
+  await before.close();
+  assert.equal(await after.ack({ partition: 0, offset: 0n }), 'done');
+});
+
 test('of several partitions only what is of the lost one is refused', async (t) => {
   const { group } = await openOrdered(t, { partitions: 3, records: 4 });
   const consumer = await join(group);

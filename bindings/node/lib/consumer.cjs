@@ -254,7 +254,8 @@ class Consumer {
     return this.#waits.run(ask, milliseconds, signal);
   }
 
-  // For a loop. That a partition was lost is no reason for it to end: it reads on.
+  // For a loop. That a partition was lost is no reason for it to end: it is told once, and it reads
+  // on. What is told again at once is that another one goes on under this name.
   async #fetch(choices, milliseconds, signal) {
     if (this.#ahead === undefined) return this.#read(choices, milliseconds, signal);
     for (;;) {
@@ -265,6 +266,8 @@ class Consumer {
         if (!isFenced(error)) throw error;
       }
       signal?.throwIfAborted();
+      const there = await this.#read(choices, 0, signal);
+      if (there.length > 0) return there;
     }
   }
 
