@@ -2472,11 +2472,14 @@ edgelog_status edgelog_group_stats_get(const edgelog_group *group,
 /** edgelog_damage.kind: records that were there at the last close are gone. */
 #define EDGELOG_DAMAGE_MISSING 6
 
-/** edgelog_damage.kind: the log's or a topic's description; repaired from its copy. */
+/** edgelog_damage.kind: the log's, a topic's or a group's description; repaired from its copy. */
 #define EDGELOG_DAMAGE_META 7
 
 /** edgelog_damage.kind: a topic's description beyond repair; its files are left alone. */
 #define EDGELOG_DAMAGE_TOPIC 8
+
+/** edgelog_damage.kind: a group's description beyond repair; its files are left alone. */
+#define EDGELOG_DAMAGE_GROUP 9
 
 /**
  * What was found damaged, as it was when the report was made.
@@ -2489,8 +2492,8 @@ typedef struct edgelog_report edgelog_report;
 /**
  * One entry of a report.
  *
- * Threads: one at a time. topic points into the report and lives as long. Freed by the caller,
- * whose memory it is. The caller sets struct_size; see EDGELOG_DAMAGE_INIT.
+ * Threads: one at a time. topic and group point into the report and live as long. Freed by the
+ * caller, whose memory it is. The caller sets struct_size; see EDGELOG_DAMAGE_INIT.
  */
 typedef struct edgelog_damage {
   /** sizeof(edgelog_damage) */
@@ -2516,6 +2519,11 @@ typedef struct edgelog_damage {
    * UTF-8, with a zero byte behind it that size does not count.
    */
   edgelog_bytes topic;
+  /**
+   * The group's name, or its file where the name is lost; of size 0 where it is no group's.
+   * As topic.
+   */
+  edgelog_bytes group;
 } edgelog_damage;
 
 /**
@@ -2550,8 +2558,8 @@ edgelog_status edgelog_report_count(const edgelog_report *report,
 /**
  * One entry of the report, from index 0.
  *
- * The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
- * in it lives until edgelog_report_close. Since 0.1.
+ * The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The names
+ * in it live until edgelog_report_close. Since 0.1.
  */
 edgelog_status edgelog_report_get(const edgelog_report *report,
                                   uint32_t index,
@@ -2665,7 +2673,7 @@ edgelog_status edgelog_names_close(edgelog_names *names, edgelog_error *error);
 #define EDGELOG_PARTITION_STATS_INIT                                                               \
   {sizeof(edgelog_partition_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_DAMAGE_INIT                                                                        \
-  {sizeof(edgelog_damage), 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+  {sizeof(edgelog_damage), 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT, EDGELOG_BYTES_INIT}
 
 /** The header of a dead letter with the name of the topic that it came from. */
 #define EDGELOG_DEAD_TOPIC "edgelog.topic"

@@ -621,6 +621,8 @@ export interface Damage {
   /** For example `torn_tail` or `frame`. */
   kind: string;
   topic: string;
+  /** The group whose description it is, or its file where the name is lost. */
+  group?: string;
   partition: number;
   /** Base offset of the segment. */
   segment: bigint;

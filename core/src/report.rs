@@ -21,6 +21,8 @@ pub enum DamageKind {
     Meta = 7,
     /// A topic's description is beyond repair; its files are left alone.
     Topic = 8,
+    /// A group's description is beyond repair; its files are left alone.
+    Group = 9,
 }
 
 /// One entry of a report.
@@ -30,6 +32,8 @@ pub struct Damage {
     pub kind: DamageKind,
     /// The topic's name, or its directory where the name is lost.
     pub topic: String,
+    /// The group's name, or its file where the name is lost; empty where it is no group's.
+    pub group: String,
     /// The partition.
     pub partition: u32,
     /// The base offset of the segment.
@@ -46,10 +50,11 @@ pub struct Damage {
 
 impl Damage {
     /// Of a description file, which has no place in a partition.
-    pub(crate) fn of_description(kind: DamageKind, topic: &str) -> Damage {
+    pub(crate) fn of_description(kind: DamageKind, topic: &str, group: &str) -> Damage {
         Damage {
             kind,
             topic: topic.to_owned(),
+            group: group.to_owned(),
             partition: 0,
             segment: 0,
             position: 0,

@@ -22,7 +22,7 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
         meta::read(sys, block::Kind::Log, names::LOG)?,
         Meta::Body(_, true)
     ) {
-        tell(Damage::of_description(DamageKind::Meta, ""));
+        tell(Damage::of_description(DamageKind::Meta, names::LOG, ""));
     }
     for topic in log.topics_now()? {
         let path = names::topic_file(&topic.shared.dir);
@@ -33,7 +33,8 @@ pub(crate) fn verify(log: &Inner, tell: &mut dyn FnMut(Damage)) -> Result<()> {
             if topic.shared.is_going(log.context()) {
                 continue;
             }
-            tell(Damage::of_description(DamageKind::Meta, &topic.shared.name));
+            let name = &topic.shared.name;
+            tell(Damage::of_description(DamageKind::Meta, name, ""));
         }
         for partition in &topic.partitions {
             let mut found = Vec::new();
@@ -76,6 +77,7 @@ fn verify_partition(
             tell(Damage {
                 kind,
                 topic: topic.shared.name.clone(),
+                group: String::new(),
                 partition: partition.number,
                 segment: view.name.base,
                 position,

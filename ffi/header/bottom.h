@@ -40,7 +40,7 @@
 #define EDGELOG_PARTITION_STATS_INIT                                                               \
   {sizeof(edgelog_partition_stats), 0, 0, 0, 0, 0, 0, 0, 0}
 #define EDGELOG_DAMAGE_INIT                                                                        \
-  {sizeof(edgelog_damage), 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT}
+  {sizeof(edgelog_damage), 0, 0, 0, 0, 0, 0, 0, 0, EDGELOG_BYTES_INIT, EDGELOG_BYTES_INIT}
 
 /** The header of a dead letter with the name of the topic that it came from. */
 #define EDGELOG_DEAD_TOPIC "edgelog.topic"

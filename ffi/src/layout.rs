@@ -81,5 +81,5 @@ layout!(edgelog_topic_stats, 120, struct_size 0, partitions 4, records 8, bytes 
     rewritten_bytes 104, buffered_bytes 112);
 layout!(edgelog_partition_stats, 64, struct_size 0, partition 4, earliest_offset 8,
     next_offset 16, written_offset 24, durable_offset 32, records 40, bytes 48, segments 56);
-layout!(edgelog_damage, 72, struct_size 0, kind 4, partition 8, reserved 12, segment 16,
-    position 24, bytes 32, offset 40, offset_end 48, topic 56);
+layout!(edgelog_damage, 88, struct_size 0, kind 4, partition 8, reserved 12, segment 16,
+    position 24, bytes 32, offset 40, offset_end 48, topic 56, group 72);

@@ -30,15 +30,17 @@ pub const EDGELOG_DAMAGE_HEADER: u32 = 4;
 pub const EDGELOG_DAMAGE_SEGMENT: u32 = 5;
 /// edgelog_damage.kind: records that were there at the last close are gone.
 pub const EDGELOG_DAMAGE_MISSING: u32 = 6;
-/// edgelog_damage.kind: the log's or a topic's description; repaired from its copy.
+/// edgelog_damage.kind: the log's, a topic's or a group's description; repaired from its copy.
 pub const EDGELOG_DAMAGE_META: u32 = 7;
 /// edgelog_damage.kind: a topic's description beyond repair; its files are left alone.
 pub const EDGELOG_DAMAGE_TOPIC: u32 = 8;
+/// edgelog_damage.kind: a group's description beyond repair; its files are left alone.
+pub const EDGELOG_DAMAGE_GROUP: u32 = 9;
 
 /// One entry of a report.
 ///
-/// Threads: one at a time. topic points into the report and lives as long. Freed by the caller,
-/// whose memory it is. The caller sets struct_size; see EDGELOG_DAMAGE_INIT.
+/// Threads: one at a time. topic and group point into the report and live as long. Freed by the
+/// caller, whose memory it is. The caller sets struct_size; see EDGELOG_DAMAGE_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct edgelog_damage {
@@ -63,13 +65,16 @@ pub struct edgelog_damage {
     /// The topic's name, or its directory where the name is lost, or "LOG" for the log itself.
     /// UTF-8, with a zero byte behind it that size does not count.
     pub topic: edgelog_bytes,
+    /// The group's name, or its file where the name is lost; of size 0 where it is no group's.
+    /// As topic.
+    pub group: edgelog_bytes,
 }
 
 // SAFETY: repr(C), starts with struct_size, every bit pattern is a value.
 unsafe impl Tagged for edgelog_damage {
-    const FIRST_BYTES: usize = 72;
+    const FIRST_BYTES: usize = 88;
     const DEFAULT: Self = edgelog_damage {
-        struct_size: 72,
+        struct_size: 88,
         kind: 0,
         partition: 0,
         reserved: 0,
@@ -79,6 +84,7 @@ unsafe impl Tagged for edgelog_damage {
         offset: 0,
         offset_end: 0,
         topic: edgelog_bytes::NONE,
+        group: edgelog_bytes::NONE,
     };
 }
 
@@ -175,8 +181,8 @@ pub unsafe extern "C" fn edgelog_report_count(
 
 /// One entry of the report, from index 0.
 ///
-/// The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The name
-/// in it lives until edgelog_report_close. Since 0.1.
+/// The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The names
+/// in it live until edgelog_report_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_report_get(
     report: *const edgelog_report,
@@ -210,6 +216,7 @@ fn show(found: &core::Damage, names: &mut Names) -> Result<edgelog_damage, Failu
         offset: found.offset,
         offset_end: found.offset_end,
         topic: names.keep(&found.topic)?,
+        group: names.keep(&found.group)?,
         ..edgelog_damage::DEFAULT
     })
 }
@@ -225,5 +232,6 @@ pub fn of_kind(kind: DamageKind) -> u32 {
         DamageKind::Missing => EDGELOG_DAMAGE_MISSING,
         DamageKind::Meta => EDGELOG_DAMAGE_META,
         DamageKind::Topic => EDGELOG_DAMAGE_TOPIC,
+        DamageKind::Group => EDGELOG_DAMAGE_GROUP,
     }
 }

@@ -262,7 +262,7 @@ AT(edgelog_partition_stats, records, 40);
 AT(edgelog_partition_stats, bytes, 48);
 AT(edgelog_partition_stats, segments, 56);
 
-SIZE(edgelog_damage, 72);
+SIZE(edgelog_damage, 88);
 AT(edgelog_damage, struct_size, 0);
 AT(edgelog_damage, kind, 4);
 AT(edgelog_damage, partition, 8);
@@ -273,6 +273,7 @@ AT(edgelog_damage, bytes, 32);
 AT(edgelog_damage, offset, 40);
 AT(edgelog_damage, offset_end, 48);
 AT(edgelog_damage, topic, 56);
+AT(edgelog_damage, group, 72);
 
 VALUE(EDGELOG_NAME_BYTES_MAX, 255);
 VALUE(EDGELOG_KEY_BYTES_MAX, 65535);
@@ -363,6 +364,7 @@ VALUE(EDGELOG_DAMAGE_SEGMENT, 5);
 VALUE(EDGELOG_DAMAGE_MISSING, 6);
 VALUE(EDGELOG_DAMAGE_META, 7);
 VALUE(EDGELOG_DAMAGE_TOPIC, 8);
+VALUE(EDGELOG_DAMAGE_GROUP, 9);
 
 /* The macros and the functions that make a structure ready must not drift apart. */
 #define SAME_AS_INIT(type, macro, function)                                                        \
@@ -410,7 +412,7 @@ static void init_macros_of_outputs_have_the_size_and_zeros(void) {
   CHECK(log.struct_size == 64 && log.wait[15] == 0);
   CHECK(topic.struct_size == 120 && topic.buffered_bytes == 0);
   CHECK(partition.struct_size == 64 && partition.segments == 0);
-  CHECK(damage.struct_size == 72 && damage.topic.size == 0);
+  CHECK(damage.struct_size == 88 && damage.topic.size == 0 && damage.group.size == 0);
   edgelog_delivery delivery = EDGELOG_DELIVERY_INIT;
   edgelog_pending_record pending = EDGELOG_PENDING_RECORD_INIT;
   edgelog_consumer_stats consumer = EDGELOG_CONSUMER_STATS_INIT;

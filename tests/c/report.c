@@ -129,8 +129,49 @@ static void damage_is_told_with_its_place(void) {
   OK(edgelog_report_close(report, &failure));
 }
 
+/* Flips the last byte of one copy of a description, or of both. */
+static void damage_description(const char *name, int copies) {
+  char path[256];
+  snprintf(path, sizeof path, "log/t00000001/%s", name);
+  FILE *file = fopen(in_here(path), "r+b");
+  CHECK(file && fseek(file, 0, SEEK_END) == 0);
+  long size = ftell(file);
+  for (int copy = 0; copy < copies; copy++) {
+    long at = copy ? size - 1 : size / 2 - 1;
+    CHECK(fseek(file, at, SEEK_SET) == 0);
+    int byte = fgetc(file);
+    CHECK(byte != EOF && fseek(file, at, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF);
+  }
+  CHECK(fclose(file) == 0);
+}
+
+static void a_group_s_description_is_told_as_the_group_s(void) {
+  edgelog_log *log = open_log("log");
+  edgelog_topic *topic = open_topic(log, "t", 1);
+  edgelog_group *group = NULL;
+  OK(edgelog_group_open(topic, "g", 1, NULL, NULL, &group, &failure));
+  OK(edgelog_group_close(group, &failure));
+  OK(edgelog_topic_close(topic, &failure));
+  OK(edgelog_close(log, &failure));
+  const uint32_t kinds[] = {EDGELOG_DAMAGE_META, EDGELOG_DAMAGE_GROUP};
+  const char *const names[] = {"g", "t00000001/g0000.grp"};
+  for (int i = 0; i < 2; i++) {
+    edgelog_report *report = NULL;
+    edgelog_damage damage = EDGELOG_DAMAGE_INIT;
+    damage_description("g0000.grp", i + 1);
+    log = open_log("log");
+    OK(edgelog_log_recovery(log, &report, &failure));
+    OK(edgelog_report_get(report, 0, &damage, &failure));
+    CHECK(damage.kind == kinds[i] && same(damage.topic, "t") && same(damage.group, names[i]));
+    STATUS(edgelog_report_get(report, 1, &damage, &failure), EDGELOG_END);
+    OK(edgelog_report_close(report, &failure));
+    OK(edgelog_close(log, &failure));
+  }
+}
+
 int main(void) {
   RUN(a_sound_log_has_an_empty_report);
   RUN(damage_is_told_with_its_place);
+  RUN(a_group_s_description_is_told_as_the_group_s);
   return tests_result();
 }

@@ -22,6 +22,8 @@ pub struct Damage {
     pub kind: DamageKind,
     /// The topic it is in.
     pub topic: String,
+    /// The group whose description it is: its name, or its file where that is lost.
+    pub group: Option<String>,
     /// The partition it is in.
     pub partition: u32,
     /// The segment it is in: the offset it begins with.
@@ -55,6 +57,8 @@ pub enum DamageKind {
     Meta,
     /// A topic's description, beyond repair.
     Topic,
+    /// A group's description, beyond repair.
+    Group,
     /// A kind that this version does not know.
     Unknown(u32),
 }
@@ -71,6 +75,7 @@ impl DamageKind {
             DamageKind::Missing => "missing",
             DamageKind::Meta => "meta",
             DamageKind::Topic => "topic",
+            DamageKind::Group => "group",
             DamageKind::Unknown(_) => "unknown",
         }
     }
@@ -85,6 +90,7 @@ impl DamageKind {
             raw::EDGELOG_DAMAGE_MISSING => DamageKind::Missing,
             raw::EDGELOG_DAMAGE_META => DamageKind::Meta,
             raw::EDGELOG_DAMAGE_TOPIC => DamageKind::Topic,
+            raw::EDGELOG_DAMAGE_GROUP => DamageKind::Group,
             other => DamageKind::Unknown(other),
         }
     }
@@ -112,11 +118,13 @@ impl Report {
             call(|error| unsafe {
                 raw::edgelog_report_get(entered.pointer(), index, &mut raw, error)
             })?;
-            // SAFETY: the name lives as long as the report, and is copied at once.
-            let topic = unsafe { record::slice(&raw.topic) };
+            // SAFETY: the names live as long as the report, and are copied at once.
+            let [topic, group] = [&raw.topic, &raw.group]
+                .map(|name| unsafe { String::from_utf8_lossy(record::slice(name)).into_owned() });
             entries.push(Damage {
                 kind: DamageKind::of(raw.kind),
-                topic: String::from_utf8_lossy(topic).into_owned(),
+                topic,
+                group: (!group.is_empty()).then_some(group),
                 partition: raw.partition,
                 segment: raw.segment,
                 position: raw.position,

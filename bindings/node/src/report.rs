@@ -11,6 +11,8 @@ pub struct DamageEntry {
     pub kind: String,
     /// The topic's name.
     pub topic: String,
+    /// The group whose description it is.
+    pub group: Option<String>,
     /// The partition.
     pub partition: u32,
     /// Base offset of the segment.
@@ -44,6 +46,7 @@ pub fn entries(report: Report) -> ReportEntries {
             .map(|damage| DamageEntry {
                 kind: damage.kind.name().to_owned(),
                 topic: damage.topic,
+                group: damage.group,
                 partition: damage.partition,
                 segment: damage.segment.into(),
                 position: damage.position.into(),

@@ -8,11 +8,13 @@ use crate::figures::figures;
 figures! {
     /// One piece of damage.
     Damage {
-        /// What it is: "torn_tail", "frame", "footer", "header", "segment", "missing", "meta" or
-        /// "topic".
+        /// What it is: "torn_tail", "frame", "footer", "header", "segment", "missing", "meta",
+        /// "topic" or "group".
         kind: &'static str,
         /// The topic it is in.
         topic: String,
+        /// The group whose description it is, or its file where the name is lost.
+        group: Option<String>,
         /// The partition it is in.
         partition: u32,
         /// The segment it is in: the offset it begins with.
@@ -48,6 +50,7 @@ impl Report {
                 Damage {
                     kind: damage.kind.name(),
                     topic: damage.topic,
+                    group: damage.group,
                     partition: damage.partition,
                     segment: damage.segment,
                     position: damage.position,

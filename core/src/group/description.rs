@@ -74,7 +74,7 @@ mod tests {
     use crate::group::GroupOptions;
     use crate::log::Log;
     use crate::options::{Create, LogOptions, Maintenance, Mode, OnDamage, TopicOptions};
-    use crate::report::DamageKind;
+    use crate::report::{Damage, DamageKind};
     use crate::sys::faulty::FaultySys;
     use std::sync::Arc;
 
@@ -170,7 +170,10 @@ mod tests {
         let log = open(&sys, Mode::Shared);
         let report = log.recovery().unwrap();
         let entry = report.entries().first().unwrap();
-        assert_eq!((entry.kind, &*entry.topic), (DamageKind::Meta, "g"));
+        let is_of = |entry: &Damage, kind, group: &str| {
+            (entry.kind, &*entry.topic, &*entry.group) == (kind, "t", group)
+        };
+        assert!(is_of(entry, DamageKind::Meta, "g"), "{entry:?}");
         assert_eq!(sys.read_file(&path).unwrap(), whole);
         drop(log);
         sys.flip_bit(&path, 100);
@@ -179,13 +182,15 @@ mod tests {
         let log = open(&sys, Mode::Shared);
         let report = log.recovery().unwrap();
         let entry = report.entries().first().unwrap();
-        assert_eq!((entry.kind, &entry.topic), (DamageKind::Topic, &path));
+        assert!(is_of(entry, DamageKind::Group, &path), "{entry:?}");
         assert_eq!(sys.read_file(&path).unwrap(), damaged, "left alone");
         drop(log);
         let refuse = LogOptions {
             on_damage: OnDamage::Refuse,
             ..options(Mode::Shared)
         };
-        assert!(Log::open_on(Arc::new(sys), &refuse).is_err());
+        let refused = Log::open_on(Arc::new(sys), &refuse).err().unwrap();
+        let text = format!("group '{path}' of topic 't' is damaged");
+        assert!(refused.to_string().starts_with(&text), "{refused}");
     }
 }

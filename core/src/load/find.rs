@@ -75,7 +75,7 @@ impl Loading<'_> {
             self.rewrites
                 .push((block::Kind::Topic, path.clone(), body.encode()));
         }
-        self.look_at_groups(&dir, body.uid, &mut group_files);
+        self.look_at_groups(&dir, &body, &mut group_files);
         let checkpoint_path = names::checkpoint_file(&dir);
         let checkpoint = match meta::read(sys, block::Kind::Checkpoint, &checkpoint_path) {
             Ok(Meta::Body(body, _)) => CheckpointBody::decode(&body),
@@ -116,7 +116,7 @@ impl Loading<'_> {
 
     /// Looks whether the descriptions of a topic's groups are whole. What is not to be read, or
     /// newer, is told to whoever asks for the group.
-    fn look_at_groups(&mut self, dir: &str, topic_uid: u64, files: &mut Vec<GroupFile>) {
+    fn look_at_groups(&mut self, dir: &str, topic: &TopicBody, files: &mut Vec<GroupFile>) {
         let context = self.context;
         let found = files.len();
         files.retain(|file| context.sys.is_file(&file.path(dir)));
@@ -127,10 +127,12 @@ impl Loading<'_> {
                 continue;
             };
             let path = file.path(dir);
-            match description::read(context, dir, topic_uid, number) {
-                Ok(Described::Damaged) => self.meta_damage(DamageKind::Topic, &path),
+            match description::read(context, dir, topic.uid, number) {
+                Ok(Described::Damaged) => {
+                    self.group_damage(DamageKind::Group, &topic.name, &path);
+                }
                 Ok(Described::Group(group, false)) => {
-                    self.meta_damage(DamageKind::Meta, &group.name);
+                    self.group_damage(DamageKind::Meta, &topic.name, &group.name);
                     self.rewrites
                         .push((block::Kind::Group, path, group.encode()));
                 }

@@ -361,7 +361,11 @@ impl Loading<'_> {
     }
 
     fn meta_damage(&mut self, kind: DamageKind, topic: &str) {
-        self.report.push(Damage::of_description(kind, topic));
+        self.report.push(Damage::of_description(kind, topic, ""));
+    }
+
+    fn group_damage(&mut self, kind: DamageKind, topic: &str, group: &str) {
+        self.report.push(Damage::of_description(kind, topic, group));
     }
 
     /// Puts right what can be. Only the log's own description is needed for going on; whatever
@@ -394,7 +398,13 @@ fn refuse(report: &[Damage]) -> Result<()> {
     let Some(damage) = report.iter().find(|damage| damage.is_loss()) else {
         return Ok(());
     };
-    let text = format!("topic '{}' is damaged: {:?}", damage.topic, damage.kind);
+    let Damage {
+        topic, group, kind, ..
+    } = damage;
+    let text = match group.is_empty() {
+        true => format!("topic '{topic}' is damaged: {kind:?}"),
+        false => format!("group '{group}' of topic '{topic}' is damaged: {kind:?}"),
+    };
     Err(Error::new(Kind::Damaged, text)
         .in_partition(damage.partition)
         .in_segment(damage.segment)

@@ -456,6 +456,7 @@ impl Recovery<'_> {
         self.report.push(Damage {
             kind,
             topic: self.topic.name.clone(),
+            group: String::new(),
             partition: name.partition,
             segment: name.base,
             position,
