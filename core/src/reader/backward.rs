@@ -160,6 +160,7 @@ impl Reader {
         }
         let mut position = start;
         let mut collected = Vec::new();
+        let mut is_damaged = false;
         loop {
             match scan::step(&mut self.window, &view.place, position, end, view.name.base) {
                 Ok(Step::Frame(frame)) => {
@@ -187,10 +188,19 @@ impl Reader {
                         }
                     }
                 }
-                Ok(Step::Damage { bytes, .. }) => position = position.saturating_add(bytes),
-                Ok(Step::End { .. }) => break,
+                Ok(Step::Damage { bytes, .. }) => {
+                    position = position.saturating_add(bytes);
+                    is_damaged = true;
+                }
+                Ok(Step::End { torn }) => {
+                    is_damaged |= torn != 0;
+                    break;
+                }
                 Err(e) => return Err(self.fail(&view.name, e)),
             }
+        }
+        if is_damaged {
+            self.met_damage()?;
         }
         self.block.records = collected;
         Ok(())

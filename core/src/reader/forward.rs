@@ -203,6 +203,7 @@ impl Reader {
             }
             let is_first = position == self.partition(view.name.partition)?.first_position();
             if is_first && !self.has_header(&view)? {
+                self.met_damage()?;
                 if let Some(cursor) = self.cursors.get_mut(self.current) {
                     cursor.damaged = true;
                 }
@@ -225,11 +226,15 @@ impl Reader {
                 }
                 Ok(Step::Damage { bytes, .. }) => {
                     cursor.position = position.saturating_add(bytes);
-                    cursor.damaged = true;
+                    if !std::mem::replace(&mut cursor.damaged, true) {
+                        self.met_damage()?;
+                    }
                 }
                 Ok(Step::End { torn }) => {
                     cursor.position = view.end;
-                    cursor.damaged |= torn != 0;
+                    if torn != 0 && !std::mem::replace(&mut cursor.damaged, true) {
+                        self.met_damage()?;
+                    }
                 }
                 Err(e) => return Err(self.fail(&view.name, e)),
             }

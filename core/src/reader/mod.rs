@@ -265,6 +265,13 @@ impl Reader {
         Ok(partition.view_again(&view.name).is_some())
     }
 
+    /// What looks like damage may be another topic's: this one was deleted, and another has its
+    /// directory's name. Fails then.
+    fn met_damage(&self) -> Result<()> {
+        let _ = self.topic.shared.refresh_options(self.log.context());
+        self.topic.shared.check()
+    }
+
     fn fail(&self, view: &SegmentName, source: std::io::Error) -> Error {
         if let Err(closed) = self.log.context().check() {
             return closed;

@@ -98,6 +98,50 @@ fn both_append_to_one_topic_and_see_all() {
     assert!(a.verify().unwrap().is_empty());
 }
 
+/// A reader that stands in a topic when it is deleted and made anew, with files of the same names,
+/// is told so: what it finds there is no damage of its own.
+#[test]
+fn whoever_reads_a_topic_whose_place_another_took_is_told_that_it_was_deleted() {
+    let fill = |topic: &Topic| {
+        for i in 0..300 {
+            append(topic, &format!("{i:0100}"));
+        }
+    };
+    for direction in [Direction::Forward, Direction::Backward] {
+        for on_gap in [OnGap::Skip, OnGap::Stop] {
+            let (_sys, a, b) = two();
+            let at = topic(&a);
+            fill(&at);
+            let options = ReaderOptions {
+                direction,
+                on_gap,
+                start: match direction {
+                    Direction::Forward => Start::Earliest,
+                    Direction::Backward => Start::Latest,
+                },
+                ..ReaderOptions::default()
+            };
+            let mut reader = at.reader(&options).unwrap();
+            assert!(reader.next().unwrap().is_some());
+            b.delete_topic("t").unwrap();
+            fill(&topic(&b));
+            let error = loop {
+                match reader.read_with(10, |_: RecordView<'_>| ()) {
+                    Ok(0) => panic!("{direction:?}: the end of what?"),
+                    Ok(_) => {}
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(
+                error.kind(),
+                Kind::Deleted,
+                "{direction:?}, {on_gap:?}: {error}"
+            );
+            assert_eq!(reader.gaps(), (0, 0), "{direction:?}, {on_gap:?}");
+        }
+    }
+}
+
 #[test]
 fn topics_are_made_and_deleted_for_all() {
     let (_sys, a, b) = two();
