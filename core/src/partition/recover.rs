@@ -199,12 +199,12 @@ impl Recovery<'_> {
     /// within its offsets is replaced.
     fn without_replaced(&mut self, names: Vec<SegmentName>) -> Result<Vec<SegmentName>> {
         let mut kept: Vec<SegmentName> = Vec::with_capacity(names.len());
+        let mut replaced = Vec::new();
         let mut covered = 0;
         for name in names {
             let again = kept.last().is_some_and(|last| last.base == name.base);
             if again || name.base < covered {
-                let path = name.path(&self.topic.dir);
-                self.repairs.push(Repair::Remove(path));
+                replaced.push(name.path(&self.topic.dir));
                 continue;
             }
             if name.generation != 0 {
@@ -217,6 +217,12 @@ impl Recovery<'_> {
                 covered = looked.fold.summary.next_offset;
             }
             kept.push(name);
+        }
+        if !replaced.is_empty() {
+            self.repairs.push(Repair::Replaced {
+                dir: self.topic.dir.clone(),
+                paths: replaced,
+            });
         }
         Ok(kept)
     }

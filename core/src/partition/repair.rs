@@ -8,8 +8,11 @@ use crate::sys::OpenHow;
 /// Something to be put right before the log is written to.
 #[derive(Debug, Clone)]
 pub(crate) enum Repair {
-    /// A file that never became a segment, or that another one replaces.
+    /// A file that never became a segment.
     Remove(String),
+    /// Files that a rewriting replaces. Its name is on the medium before theirs go: whoever gave it
+    /// may have died before he had seen to that.
+    Replaced { dir: String, paths: Vec<String> },
     /// A torn tail is cut.
     Cut { path: String, bytes: u64 },
     /// A sealed segment gets its footer.
@@ -23,10 +26,17 @@ pub(crate) enum Repair {
 impl Repair {
     /// Does it.
     pub(crate) fn apply(self, context: &Context) -> std::io::Result<()> {
+        let remove = |path: String| {
+            context.files.forget(&path);
+            context.sys.unlink(&path)
+        };
         match self {
-            Repair::Remove(path) => {
-                context.files.forget(&path);
-                context.sys.unlink(&path)
+            Repair::Remove(path) => remove(path),
+            Repair::Replaced { dir, paths } => {
+                context.sys.sync_dir(&dir)?;
+                // One that cannot be removed does not keep the others.
+                let removed = paths.into_iter().map(remove);
+                removed.fold(Ok(()), |done, removed| done.and(removed))
             }
             Repair::Cut { path, bytes } => {
                 context.files.get(&path, OpenHow::Write)?.truncate(bytes)

@@ -1,7 +1,7 @@
 //! A power cut at every operation of a compaction.
 
 use super::*;
-use edgelog_core::sys::faulty::Cut;
+use edgelog_core::sys::faulty::{Cut, Repeat};
 use std::collections::BTreeMap;
 
 #[test]
@@ -139,6 +139,55 @@ fn offsets_are_not_given_out_again() {
                     "cut {at} {how:?}: {again}, {synced} were synced"
                 );
             }
+        }
+    }
+}
+
+/// The process dies at any operation of a compaction, the next one puts things right, and then the
+/// power is cut: what a new segment replaced does not go before its name is on the medium.
+#[test]
+fn a_death_and_then_a_cut_take_nothing() {
+    for operations in 0.. {
+        let sys = FaultySys::new();
+        let log = open_well(&sys);
+        let options = TopicOptions {
+            durability: Durability::Synced,
+            ..eager(vec![rule("", Keep::Last(1))])
+        };
+        let topic = log.topic("t", Create::New, &options).unwrap();
+        let mut all = BTreeMap::new();
+        for i in 0..60 {
+            // Most are replaced soon, some never.
+            let key = match i % 5 {
+                0 => format!("only {i}"),
+                _ => format!("k{}", i % 7),
+            };
+            let value = format!("{i} {}", "v".repeat(150));
+            let offset = append(&topic, &key, Some(&value));
+            all.insert(offset, (key, Some(value)));
+        }
+        let mut newest: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+        for (key, value) in all.values() {
+            newest.insert(key, value.as_deref());
+        }
+        sys.fail_after(operations, libc::EIO, Repeat::Always);
+        let done = topic.compact().is_ok();
+        sys.heal();
+        drop(topic);
+        kill(&sys, log);
+        let before = sys.operations();
+        kill(&sys, open_well(&sys));
+        for at in before..=sys.operations() {
+            let orders = (7..20).map(|seed| Cut::Reordered { seed });
+            for how in Cut::all_policies().into_iter().chain(orders) {
+                let what = format!("death at {operations}, cut {at} {how:?}");
+                let cut = FaultySys::from_image(sys.cut(at, how));
+                let log = open_well(&cut);
+                check(&log, &existing(&log, "t"), &all, &newest, &what);
+            }
+        }
+        if done {
+            break;
         }
     }
 }
