@@ -16,13 +16,51 @@ const STACK_BYTES: usize = 64 * 1024;
 const STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PAGE_BYTES: usize = 4096;
 
+/// Signals that a thread brings on itself: whoever reports crashes hears of its, too.
+const OWN_SIGNALS: [libc::c_int; 5] = [
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGSEGV,
+    libc::SIGTRAP,
+];
+
+/// No other signals come to this thread, nor to those that it starts, until this is dropped. Those
+/// that come meanwhile come then.
+struct Undisturbed(MaybeUninit<libc::sigset_t>);
+
+impl Undisturbed {
+    fn begin() -> Undisturbed {
+        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: the first call fills `all`, the last one `before`.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            for signal in OWN_SIGNALS {
+                libc::sigdelset(all.as_mut_ptr(), signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+        }
+        Undisturbed(before)
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        // SAFETY: `begin` has filled it.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, self.0.as_ptr(), null_mut()) };
+    }
+}
+
 /// A thread that was started. Dropped without a join, it goes on alone.
 pub(crate) struct Thread(libc::pthread_t);
 
 impl Thread {
+    /// It takes none of the program's signals: one that ends a wait of the program's own threads, or
+    /// needs more stack than there is here, has to come to those.
     pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let argument: *mut Work = Box::into_raw(Box::new(Box::new(work)));
         let mut thread = MaybeUninit::uninit();
+        let _undisturbed = Undisturbed::begin();
         let mut stack_bytes = STACK_BYTES.saturating_add(tls_bytes());
         let error = loop {
             let error = create(&mut thread, stack_bytes, argument);
@@ -128,6 +166,27 @@ mod tests {
         assert!(!thread.is_current());
         thread.join();
         assert_eq!(hear.try_recv(), Ok(1));
+    }
+
+    #[test]
+    fn a_thread_leaves_signals_to_those_of_the_program() {
+        let masks = || {
+            [libc::SIGTERM, libc::SIGCHLD, libc::SIGSEGV].map(|signal| {
+                let mut mask = MaybeUninit::uninit();
+                // SAFETY: without a new mask the call only tells the present one.
+                unsafe {
+                    libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+                    libc::sigismember(mask.as_ptr(), signal)
+                }
+            })
+        };
+        let before = masks();
+        let (say, hear) = channel();
+        Thread::start(move || say.send(masks()).unwrap())
+            .unwrap()
+            .join();
+        assert_eq!(hear.recv(), Ok([1, 1, 0]));
+        assert_eq!(masks(), before);
     }
 
     #[test]
