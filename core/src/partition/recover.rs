@@ -164,19 +164,26 @@ impl Recovery<'_> {
             .rfind(rewritten)
             .map_or(0, |segment| segment.summary.next_offset);
         let survived = clock.boot_id != self.context.boot_id() && clock.boot_id != 0;
+        // What is there after another boot came from the medium.
+        let durable = match survived {
+            true => next_offset,
+            false => checkpoint.durable.min(next_offset),
+        };
+        // Where no record was ever synced, the name was not either, as far as is known: somebody
+        // may have begun the segment just now, and have died of it.
+        let begun = active.as_ref().map(|writer| writer.name.base);
+        let new_name_from = match !survived && checkpoint.durable < next_offset {
+            true => Some(0),
+            false => begun.filter(|base| *base >= durable),
+        };
         Ok(State {
             sealed,
             created: active.is_some(),
             known_file: None,
             active,
             next_offset,
-            // What is there after another boot came from the medium.
-            durable: if survived {
-                next_offset
-            } else {
-                checkpoint.durable.min(next_offset)
-            },
-            new_name_from: (!survived && checkpoint.durable < next_offset).then_some(0),
+            durable,
+            new_name_from,
             poisoned: false,
             turn: Turn::default(),
             barred: self.context.mode == Mode::ReadOnly,

@@ -21,9 +21,9 @@ mod support;
 mod worker;
 
 use check::{Check, Failures};
-use edgelog_core::sys::faulty::{Cut, FaultySys, Image};
+use edgelog_core::sys::faulty::{Cut, FaultySys, Image, Repeat};
 use edgelog_core::*;
-use support::{from_environment, kill, open_well};
+use support::{existing, from_environment, kill, open_well};
 use worker::Worker;
 
 /// Opens every cut of a workload.
@@ -290,5 +290,50 @@ fn a_cut_during_recovery_is_survived_too() {
             }
         }
         failures.tell("recovery");
+    }
+}
+
+/// A process that begins a segment and dies, or meets a full medium, before the first record is in
+/// it: whoever goes on with the segment puts its name on the medium, too.
+#[test]
+fn the_name_of_a_segment_that_was_begun_in_vain_is_synced_with_its_first_record() {
+    let value = [b'x'; 600];
+    let record = Record {
+        value: Some(&value),
+        ..Record::default()
+    };
+    let append = |log: &Log| existing(log, "t").append(&record, Some(Durability::Synced));
+    for reboots in [false, true] {
+        // Of the next segment there is nothing but the name, or its header, too.
+        for bytes_max in [None, Some(90)] {
+            let sys = FaultySys::new();
+            let log = open_well(&sys);
+            log.topic("t", Create::New, &small()).unwrap();
+            append(&log).unwrap();
+            log.close().unwrap();
+            if reboots {
+                sys.reboot();
+            }
+            let log = open_well(&sys);
+            sys.short_writes(bytes_max);
+            // The footer, the new file, and perhaps its header.
+            let before = match bytes_max {
+                None => 2,
+                Some(_) => 3,
+            };
+            sys.fail_after(before, libc::ENOSPC, Repeat::Always);
+            assert_eq!(append(&log).unwrap_err().kind(), Kind::NoSpace);
+            sys.heal();
+            kill(&sys, log);
+            assert_eq!(support::segments(&sys).len(), 2);
+            let log = open_well(&sys);
+            assert_eq!(append(&log).unwrap().offset, 1);
+            for how in Cut::all_policies() {
+                let cut = FaultySys::from_image(sys.cut(sys.operations(), how));
+                let log = open_well(&cut);
+                let next = existing(&log, "t").partition_stats(0).unwrap().next_offset;
+                assert_eq!(next, 2, "reboots {reboots}, {bytes_max:?}, {how:?}");
+            }
+        }
     }
 }
