@@ -193,6 +193,7 @@ impl Inner {
             }
         };
         let topic = load::new_topic(context, body, dir, resolved, bytes)?;
+        topic.shared.note_named();
         let at = topics.place(name).unwrap_or_else(|at| at);
         topics.sorted.insert(at, topic.clone());
         Ok(topic)

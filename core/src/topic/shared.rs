@@ -21,6 +21,9 @@ pub(crate) struct Shared {
     pub partitions: u32,
     pub waiters: Waiters,
     deleted: AtomicBool,
+    /// Its directory's name is on the medium. Of one that was found it is not known: whoever made it
+    /// may have died before he had seen to that, or not have come so far.
+    is_named: AtomicBool,
     used_bytes: Mutex<u64>,
     /// The part of it that is the groups'.
     group_files: Sizes,
@@ -39,6 +42,7 @@ impl Shared {
             partitions: options.partitions,
             waiters: Waiters::default(),
             deleted: AtomicBool::new(false),
+            is_named: AtomicBool::new(false),
             used_bytes: Mutex::new(0),
             group_files: Sizes::default(),
             durability: AtomicU32::new(options.durability as u32),
@@ -184,8 +188,21 @@ impl Shared {
     }
 
     pub(crate) fn sync_dir(&self, context: &Context) -> Result<()> {
-        let synced = context.sys.sync_dir(&self.dir);
+        let sys = &*context.sys;
+        let synced = sys.sync_dir(&self.dir).and_then(|()| {
+            if self.is_named.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            sys.sync_dir("")?;
+            self.note_named();
+            Ok(())
+        });
         synced.map_err(|e| self.directory_error("synced", e))
+    }
+
+    /// From here on its directory's name is on the medium.
+    pub(crate) fn note_named(&self) {
+        self.is_named.store(true, Ordering::Release);
     }
 
     #[cold]

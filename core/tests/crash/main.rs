@@ -337,3 +337,33 @@ fn the_name_of_a_segment_that_was_begun_in_vain_is_synced_with_its_first_record(
         }
     }
 }
+
+/// A process dies while it creates a topic; the next one finds the topic, or creates it, and what it
+/// acknowledges as synced survives: the name of the topic's directory, too.
+#[test]
+fn the_name_of_a_topic_whose_creator_died_is_synced_with_its_first_record() {
+    let record = Record {
+        value: Some(b"value"),
+        ..Record::default()
+    };
+    for operations in 0..8 {
+        let sys = FaultySys::new();
+        let log = open_well(&sys);
+        sys.fail_after(operations, libc::EIO, Repeat::Always);
+        let made = log.topic("t", Create::New, &small());
+        sys.heal();
+        drop(made);
+        kill(&sys, log);
+        let log = open_well(&sys);
+        let topic = log.topic("t", Create::IfMissing, &small()).unwrap();
+        topic.append(&record, Some(Durability::Synced)).unwrap();
+        for how in Cut::all_policies() {
+            let cut = FaultySys::from_image(sys.cut(sys.operations(), how));
+            let what = format!("death at {operations}, {how:?}");
+            let log = open_well(&cut);
+            assert_eq!(log.topic_names().unwrap(), ["t"], "{what}");
+            let next = existing(&log, "t").partition_stats(0).unwrap().next_offset;
+            assert_eq!(next, 1, "{what}");
+        }
+    }
+}
