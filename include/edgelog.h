@@ -2558,8 +2558,8 @@ edgelog_status edgelog_report_count(const edgelog_report *report,
 /**
  * One entry of the report, from index 0.
  *
- * The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The names
- * in it live until edgelog_report_close. Since 0.1.
+ * The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The
+ * names in it live until edgelog_report_close. Since 0.1.
  */
 edgelog_status edgelog_report_get(const edgelog_report *report,
                                   uint32_t index,

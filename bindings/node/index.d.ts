@@ -976,8 +976,8 @@ export interface RemovalOptions {
  *
  * In an ordered group, a consumer that has lost a partition is told FENCED, with the partition in
  * the error: by each `ack`, `nack` and `extend` of records of it, and once by its next `read` or
- * `acquire`. What it had of the partition is another's then. A loop goes on by itself, but ends with
- * FENCED when its name was opened again.
+ * `acquire`. What it had of the partition is another's then. A loop goes on by itself, but ends
+ * with FENCED when its name was opened again.
  */
 export class Consumer implements AsyncIterable<Delivered> {
   private constructor();

@@ -181,8 +181,8 @@ pub unsafe extern "C" fn edgelog_report_count(
 
 /// One entry of the report, from index 0.
 ///
-/// The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The names
-/// in it live until edgelog_report_close. Since 0.1.
+/// The caller sets damage->struct_size. Answers EDGELOG_END behind the last. Threads: any. The
+/// names in it live until edgelog_report_close. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_report_get(
     report: *const edgelog_report,

@@ -1,5 +1,5 @@
-/* Threads: a program whose thread-local variables are larger than what a thread of the library needs
- * for itself. They lie on the stack of each thread that the program did not start, too. */
+/* Threads: a program whose thread-local variables are larger than what a thread of the library
+ * needs for itself. They lie on the stack of each thread that the program did not start, too. */
 #include "check.h"
 
 static _Thread_local volatile unsigned char own[300 * 1024];

@@ -248,7 +248,7 @@ test('a name that is opened again fences the one who had it', async (t) => {
   assert.deepEqual(await after.ack(record), 'done');
 });
 
-test('a loop goes on when a partition is lost, and ends when its name is opened again', async (t) => {
+test('a loop goes on when a partition is lost, and ends when its name is taken', async (t) => {
   const { group } = await openOrdered(t, { records: 2 });
   const before = await join(group);
   const loop = before[Symbol.asyncIterator]();

@@ -1,7 +1,7 @@
 // What groups answer, step by step, as data: tests/scenarios. Where edgelog differs on purpose,
 // scenarios.differs.jsonl has what it answers, and why; what cannot be asked of it is left out
-// there by name. EDGELOG_SCENARIO=word runs those with it in their names, EDGELOG_SCENARIO_PATIENCE=4
-// makes all times four times as long.
+// there by name. EDGELOG_SCENARIO=word runs those with it in their names,
+// EDGELOG_SCENARIO_PATIENCE=4 makes all times four times as long.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -35,8 +35,11 @@ impl Repair {
             Repair::Replaced { dir, paths } => {
                 context.sys.sync_dir(&dir)?;
                 // One that cannot be removed does not keep the others.
-                let removed = paths.into_iter().map(remove);
-                removed.fold(Ok(()), |done, removed| done.and(removed))
+                let mut done = Ok(());
+                for path in paths {
+                    done = done.and(remove(path));
+                }
+                done
             }
             Repair::Cut { path, bytes } => {
                 context.files.get(&path, OpenHow::Write)?.truncate(bytes)

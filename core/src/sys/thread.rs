@@ -55,8 +55,8 @@ impl Drop for Undisturbed {
 pub(crate) struct Thread(libc::pthread_t);
 
 impl Thread {
-    /// It takes none of the program's signals: one that ends a wait of the program's own threads, or
-    /// needs more stack than there is here, has to come to those.
+    /// It takes none of the program's signals: one that ends a wait of the program's own threads,
+    /// or needs more stack than there is here, has to come to those.
     pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
         let argument: *mut Work = Box::into_raw(Box::new(Box::new(work)));
         let mut thread = MaybeUninit::uninit();

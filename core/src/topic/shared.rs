@@ -21,8 +21,8 @@ pub(crate) struct Shared {
     pub partitions: u32,
     pub waiters: Waiters,
     deleted: AtomicBool,
-    /// Its directory's name is on the medium. Of one that was found it is not known: whoever made it
-    /// may have died before he had seen to that, or not have come so far.
+    /// Its directory's name is on the medium. Of one that was found it is not known: whoever made
+    /// it may have died before he had seen to that, or not have come so far.
     is_named: AtomicBool,
     used_bytes: Mutex<u64>,
     /// The part of it that is the groups'.

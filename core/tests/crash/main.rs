@@ -338,8 +338,8 @@ fn the_name_of_a_segment_that_was_begun_in_vain_is_synced_with_its_first_record(
     }
 }
 
-/// A process dies while it creates a topic; the next one finds the topic, or creates it, and what it
-/// acknowledges as synced survives: the name of the topic's directory, too.
+/// A process dies while it creates a topic; the next one finds the topic, or creates it, and what
+/// it acknowledges as synced survives: the name of the topic's directory, too.
 #[test]
 fn the_name_of_a_topic_whose_creator_died_is_synced_with_its_first_record() {
     let record = Record {
