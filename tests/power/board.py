@@ -23,7 +23,7 @@ from pathlib import Path
 MIB = 1 << 20
 JOB_BYTES = 65536
 MAIL_BYTES = 8 * MIB
-FLASH_BYTES = 4 * MIB
+FLASH_BYTES = 6 * MIB
 # How long a board may say nothing before it is given up.
 SILENCE_SECONDS = 120.0
 
@@ -150,8 +150,8 @@ class Board:
         files["modules"] = (0o100644, "\n".join(lines).encode())
         for name in names:
             files[f"modules.d/{name}.ko"] = (0o100644, modules.files[name].read_bytes())
-        for name in ("init", "victim"):
-            files[name] = (0o100755, (self.built / f"{name}-{self.arch}").read_bytes())
+        for program in (self.built / f"programs-{self.arch}").iterdir():
+            files[program.name] = (0o100755, program.read_bytes())
         return archive(files)
 
     def start(self, *more: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -251,7 +251,9 @@ class Board:
         self.command(commands, "migrate-incoming", uri=f"exec:cat {self.folder}/state")
         end, console = self.watch(emulator, kill_after_ms, kill_from.encode())
         self.end(emulator, commands)
-        return Boot(end, self.letters().decode(errors="replace").splitlines(), console)
+        # A last line without an end was cut, too.
+        lines = self.letters().decode(errors="replace").split("\n")[:-1]
+        return Boot(end, lines, console)
 
     def letters(self) -> bytes:
         """What the board has put into the mail until now."""

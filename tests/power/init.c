@@ -144,7 +144,7 @@ static void run(char **words) {
     _exit(127);
   }
   waitpid(child, &status, 0);
-  tell("RAN %s %d %d", words[2] ? words[2] : words[1], WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+  tell("RAN %s %d %d", words[1], WIFEXITED(status) ? WEXITSTATUS(status) : -1,
        WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 

@@ -1,0 +1,119 @@
+"""What has to be true of a log after a cut, whatever was under way: a line for each thing that is
+not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from history import Group, History, Place, Topic
+
+
+def check(history: History) -> Iterator[str]:
+    for topic in history.topics.values():
+        yield from promised(history, topic)
+        yield from known(history, topic)
+        if not topic.is_compacted:
+            yield from gaps(history, topic)
+        yield from limits(history, topic)
+    for group in history.groups.values():
+        yield from groups(history, group)
+    yield from leases(history)
+
+
+def promised(history: History, topic: Topic) -> Iterator[str]:
+    """What was promised is there, at its offset; or, after compaction, something newer of its key;
+    or it was among the oldest of a topic that drops these."""
+    records = history.look.records[topic.name]
+    newest: dict[str, int] = {}
+    for (_, offset), (_, key) in records.items():
+        newest[key] = max(newest.get(key, -1), offset)
+    for place, tag in topic.promised.items():
+        history.records_checked += 1
+        found = records.get(place, ("nothing", ""))[0]
+        key = topic.tried.get(tag, "-")
+        if found == tag:
+            continue
+        is_old = topic.max_bytes and place[1] < history.look.earliest.get((topic.name, place[0]), 0)
+        is_replaced = topic.is_compacted and key != "-" and newest.get(key, -1) > place[1]
+        if not is_old and not (is_replaced and found == "nothing"):
+            yield f"{topic.name} {place}: {tag} was promised, and {found} is there"
+        following = history.look.next.get((topic.name, place[0]), 0)
+        if following <= place[1]:
+            yield f"{topic.name} {place}: was given out, and {following} is next"
+
+
+def known(history: History, topic: Topic) -> Iterator[str]:
+    """All that is there was appended, once, under its key; what was acknowledged is where it was
+    said to be; what was gone is gone."""
+    seen: dict[str, Place] = {}
+    for place, (tag, key) in history.look.records[topic.name].items():
+        if tag in seen:
+            yield f"{topic.name} {place}: {tag} is also at {seen[tag]}"
+        seen[tag] = place
+        if tag in topic.gone:
+            yield f"{topic.name} {place}: {tag} came back"
+        elif tag not in topic.tried:
+            yield f"{topic.name} {place}: nobody appended {tag}"
+        elif topic.tried[tag] != key:
+            yield f"{topic.name} {place}: {tag} has the key {key}, not {topic.tried[tag]}"
+        elif topic.acked.get(tag, place) != place:
+            yield f"{topic.name} {place}: {tag} was said to be at {topic.acked[tag]}"
+
+
+def gaps(history: History, topic: Topic) -> Iterator[str]:
+    """Offsets without a record were reported as lost."""
+    records = history.look.records[topic.name]
+    for (name, partition), following in history.look.next.items():
+        if name != topic.name or history.has_untold:
+            continue
+        earliest = history.look.earliest[name, partition]
+        if earliest and not topic.max_bytes and not topic.is_being_deleted:
+            yield f"{name} {partition}: begins at {earliest}"
+        ranges = [(begin, end) for where, begin, end in topic.lost if where == partition]
+        for offset in range(earliest, following):
+            is_lost = any(begin <= offset < end for begin, end in ranges)
+            if (partition, offset) not in records and not is_lost:
+                yield f"{name} {(partition, offset)}: is not there, and no report says so"
+
+
+def limits(history: History, topic: Topic) -> Iterator[str]:
+    """Of a topic with a limit no more goes than it must: half of what it may have is too much."""
+    look = history.look
+    kept = sum(size for (name, _), size in look.bytes.items() if name == topic.name)
+    for (name, partition), earliest in look.earliest.items():
+        if name == topic.name and topic.max_bytes and earliest and kept < topic.max_bytes / 2:
+            yield f"{name} {partition}: begins at {earliest}, and the topic has {kept} bytes"
+
+
+def groups(history: History, group: Group) -> Iterator[str]:
+    """What was acknowledged for good does not come again; what was not, does, and is counted."""
+    records = history.look.records[group.topic]
+    pending = history.look.pending[group.topic, group.name]
+    for place, (tag, _) in records.items():
+        one = (place, tag)
+        cursor = history.look.cursors.get((group.topic, group.name, place[0]), 0)
+        is_ahead = place in pending or place[1] >= cursor
+        where = f"{group.topic} {group.name} {place}"
+        history.records_checked += 1
+        if one in group.settled and is_ahead:
+            yield f"{where}: {tag} was acknowledged, and comes again"
+        if one not in group.tried and not is_ahead:
+            yield f"{where}: {tag} was never acknowledged, and is lost"
+        had = group.took.get(one, 0)
+        if group.is_synced and place in pending and pending[place] < had:
+            yield f"{where}: {tag} was delivered {had} times, not {pending[place]}"
+        if group.is_synced and place not in pending and place[1] >= cursor and had:
+            yield f"{where}: {tag} was delivered, and is new"
+
+
+def leases(history: History) -> Iterator[str]:
+    """No lease outlives a boot, and no epoch that was told is forgotten."""
+    epochs: dict[tuple[str, str], int] = {}
+    for topic, group, partition, epoch, holder in history.look.leases:
+        epochs[topic, group] = max(epochs.get((topic, group), 0), epoch)
+        if holder != "-":
+            yield f"{topic} {group} {partition}: is still leased to {holder}"
+    for (topic, name), group in history.groups.items():
+        known = epochs.get((topic, name), 0)
+        if group.is_ordered and known < group.epoch:
+            yield f"{topic} {name}: epoch {group.epoch} was told, and {known} is known"
