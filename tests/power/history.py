@@ -287,14 +287,18 @@ class History:
         offset: str,
         end: str,
     ) -> Iterator[str]:
-        where = (topic, int(partition), int(segment))
+        where, lost = (topic, int(partition), int(segment)), self.topic(topic).lost
         text = f"kind {kind} in {topic} {partition} {segment} at {position}, {size} bytes"
+        text += f", offsets {offset} to {end}"
         if when == "first":
             self.explained.add(where)
-            self.topic(topic).lost.append((int(partition), int(offset), int(end)))
+            lost.append((int(partition), int(offset), int(end)))
             if int(kind) in NEVER:
                 yield f"a cut damaged {NEVER[int(kind)]}: {text}"
-        elif where not in self.explained:
+        # A loss is told again, of the segment that follows, when there is one.
+        elif where not in self.explained and not (
+            int(kind) == MISSING and (int(partition), int(offset), int(end)) in lost
+        ):
             yield f"{when} found what the first open had not: {text}"
 
     def on_part(
