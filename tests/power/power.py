@@ -32,6 +32,11 @@ MOUNTS = {
 LIES = {"jffs2": "buffered", "ubifs": "written"}
 # So many cuts may pass before a lie is found out.
 LIE_CUTS = 5
+# After so many failures a board is given up.
+FAILED_MAX = 8
+# The power goes within so many operations of the work, as powers of two; filling a flash takes more.
+OPERATIONS = (0.0, 11.0)
+OPERATIONS_OF = {"full": (8.0, 13.5)}
 
 
 @dataclass
@@ -49,14 +54,14 @@ class Cut:
         return f"in operation {self.count} from the {self.where} on"
 
 
-def some_cut(dice: random.Random) -> Cut:
+def some_cut(victim: str, dice: random.Random) -> Cut:
     number = dice.random()
     seed = dice.randrange(1, 1 << 32)
     if number < 0.15:
         return Cut("mount", int(2 ** dice.uniform(0, 7)), seed)
     if number < 0.25:
         return Cut("time", int(2 ** dice.uniform(3, 11)), seed)
-    return Cut("work", int(2 ** dice.uniform(0, 11)), seed)
+    return Cut("work", int(2 ** dice.uniform(*OPERATIONS_OF.get(victim, OPERATIONS))), seed)
 
 
 def job_of(file_system: str, victim: str, words: str, cut: Cut, life: int, seed: int) -> list[str]:
@@ -64,8 +69,8 @@ def job_of(file_system: str, victim: str, words: str, cut: Cut, life: int, seed:
     arm = [f"set dice {cut.dice}", f"set cut {cut.count}"]
     random_bytes = random.Random(seed).randbytes(32).hex()
     return [
-        # As a board without a clock's battery has it.
-        "clock 5",
+        # Early in 1970, as a clock without a battery has it, but not before it was switched on.
+        "clock 300",
         f"random {random_bytes}",
         *(arm if cut.where == "mount" else []),
         *MOUNTS[file_system],
@@ -121,7 +126,7 @@ class Run:
 
     def cut_all(self, victims: list[str], cuts: int) -> None:
         done = 0
-        while done < cuts:
+        while done < cuts and self.failed < FAILED_MAX:
             victim = victims[done // CUTS_OF_A_FLASH % len(victims)]
             done += self.one_flash(victim, min(CUTS_OF_A_FLASH, cuts - done))
 
@@ -129,7 +134,7 @@ class Run:
         """A new flash, so many cuts, and a last look."""
         flash = Flash(self.board, victim, "", self.dice)
         for number in range(cuts + 1):
-            cut = some_cut(self.dice)
+            cut = some_cut(victim, self.dice)
             if number == cuts:
                 cut = Cut("never", 0, 1)
             boot, faults = flash.start(cut, victim if number < cuts else "")
