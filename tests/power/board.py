@@ -24,6 +24,7 @@ MIB = 1 << 20
 JOB_BYTES = 65536
 MAIL_BYTES = 8 * MIB
 FLASH_BYTES = 6 * MIB
+FILES_BYTES_MAX = 24 * MIB
 # How long a board may say nothing before it is given up.
 SILENCE_SECONDS = 120.0
 
@@ -47,7 +48,7 @@ MACHINES = {
         ("-M", "malta,memory-backend=ram", "-cpu", "24Kc", "-vga", "none"),
         # A kernel that is moved would lie in the flash.
         f"console=ttyS0 nokaslr memmap={(FLASH_BYTES + MAIL_BYTES) // MIB}M$32M",
-        64 * MIB,
+        96 * MIB,
         0,
         32 * MIB,
     ),
@@ -129,7 +130,10 @@ class Board:
         os.truncate(memory, self.machine.memory_bytes)
         with memory.open("r+b") as file:
             self.memory = mmap.mmap(file.fileno(), 0)
-        (folder / "initrd").write_bytes(self.first_files())
+        files = self.first_files()
+        # The emulator puts it behind the flash, or between kernel and flash.
+        assert len(files) < FILES_BYTES_MAX, len(files)
+        (folder / "initrd").write_bytes(files)
         self.erase()
         self.booted = b""
         self.snapshot()

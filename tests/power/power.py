@@ -31,7 +31,7 @@ MOUNTS = {
 # at once with jffs2, and with others not.
 LIES = {"jffs2": "buffered", "ubifs": "written"}
 # So many cuts may pass before a lie is found out.
-LIE_CUTS = 5
+LIE_CUTS = 10
 # After so many failures a board is given up.
 FAILED_MAX = 8
 # The power goes within so many operations of the work, as powers of two; filling a flash takes more.
