@@ -31,15 +31,15 @@ def promised(history: History, topic: Topic) -> Iterator[str]:
         history.records_checked += 1
         found = records.get(place, ("nothing", ""))[0]
         key = topic.tried.get(tag, "-")
+        following = history.look.next.get((topic.name, place[0]), 0)
+        if following <= place[1]:
+            yield f"{topic.name} {place}: was given out, and {following} is next"
         if found == tag:
             continue
         is_old = topic.max_bytes and place[1] < history.look.earliest.get((topic.name, place[0]), 0)
         is_replaced = topic.is_compacted and key != "-" and newest.get(key, -1) > place[1]
         if not is_old and not (is_replaced and found == "nothing"):
             yield f"{topic.name} {place}: {tag} was promised, and {found} is there"
-        following = history.look.next.get((topic.name, place[0]), 0)
-        if following <= place[1]:
-            yield f"{topic.name} {place}: was given out, and {following} is next"
 
 
 def known(history: History, topic: Topic) -> Iterator[str]:

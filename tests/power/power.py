@@ -18,6 +18,7 @@ from pathlib import Path
 from board import Board, Boot
 from checks import check
 from history import History
+from selfcheck import unnoticed
 
 HERE = Path(__file__).resolve().parent
 LOG = "/mnt/log"
@@ -193,6 +194,9 @@ def main() -> int:
     words = parser.parse_args()
     victims = words.victim or sorted(path.stem for path in (HERE / "victims").glob("*.c"))
     victims = [victim for victim in victims if victim != "liar"]
+    if missed := unnoticed():
+        print("\n".join(missed))
+        return 1
     failed = cuts = 0
     for name in words.boards:
         started = time.monotonic()
