@@ -415,20 +415,20 @@ impl Replica for Inner {
 }
 
 /// Folds what stands in a journal into a state.
-struct Fold<'a> {
+pub(super) struct Fold<'a> {
     state: &'a mut State,
     snapshot: Option<Reading>,
 }
 
 impl Fold<'_> {
-    fn new(state: &mut State) -> Fold<'_> {
+    pub(super) fn new(state: &mut State) -> Fold<'_> {
         Fold {
             state,
             snapshot: None,
         }
     }
 
-    fn met(&mut self, met: Met<'_>) -> Result<()> {
+    pub(super) fn met(&mut self, met: Met<'_>) -> Result<()> {
         match met {
             Met::Snapshot(body) => {
                 let reading = self.snapshot.get_or_insert_with(Reading::default);
@@ -452,7 +452,7 @@ impl Fold<'_> {
     }
 
     /// Behind the snapshot, wherever its end was told.
-    fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self) -> Result<()> {
         match self.snapshot.take() {
             Some(mut reading) => reading.finish(self.state),
             None => Ok(()),

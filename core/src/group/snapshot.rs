@@ -19,6 +19,7 @@ const HEAD: u8 = 1;
 const MEMBER: u8 = 2;
 const PENDING: u8 = 3;
 const LEASES: u8 = 4;
+const GIVEN: u8 = 5;
 
 /// The bodies of a snapshot's frames.
 pub(crate) fn encode(state: &State) -> Vec<Vec<u8>> {
@@ -47,6 +48,7 @@ pub(crate) fn encode(state: &State) -> Vec<Vec<u8>> {
         pieces.push(piece);
     }
     put_leases(&mut pieces, state);
+    put_given(&mut pieces, state);
     for partition in 0..state.cursors.len() as u32 {
         put_pending(&mut pieces, state, partition);
     }
@@ -106,6 +108,23 @@ fn put_leases(pieces: &mut Vec<Vec<u8>>, state: &State) {
     }
 }
 
+/// How far records were delivered, where that is not up to the cursor.
+fn put_given(pieces: &mut Vec<Vec<u8>>, state: &State) {
+    let mut piece = Vec::new();
+    let bounds = state.given.iter().zip(&state.cursors);
+    for (partition, (given, _)) in (0_u64..).zip(bounds).filter(|(_, (given, to))| given != to) {
+        piece.push(GIVEN);
+        varint::put(&mut piece, partition);
+        varint::put(&mut piece, *given);
+        if piece.len() >= PIECE_BYTES {
+            pieces.push(std::mem::take(&mut piece));
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(piece);
+    }
+}
+
 /// A partition's pending records, if there are any.
 fn put_pending(pieces: &mut Vec<Vec<u8>>, state: &State, partition: u32) {
     let mut from = state.low_water(partition);
@@ -140,6 +159,8 @@ pub(crate) struct Reading {
     head: Option<Vec<(u64, u64)>>,
     /// What the pieces cover of each partition.
     covered: Vec<Option<(u64, u64)>>,
+    /// Partitions, and how far their records were delivered.
+    given: Vec<(usize, u64)>,
 }
 
 impl Reading {
@@ -152,6 +173,7 @@ impl Reading {
                 MEMBER => member(state, &mut input).is_some(),
                 LEASES => lease(state, &mut input).is_some(),
                 PENDING => self.pending(state, &mut input)?.is_some(),
+                GIVEN => self.given(&mut input).is_some(),
                 _ => false,
             };
             if !known {
@@ -235,6 +257,12 @@ impl Reading {
         Ok(Some(()))
     }
 
+    fn given(&mut self, input: &mut Input<'_>) -> Option<()> {
+        let partition = usize::try_from(input.number()?).ok()?;
+        self.given.push((partition, input.number()?));
+        Some(())
+    }
+
     /// At the end of the snapshot: what no piece told of is delivered again.
     pub(crate) fn finish(&mut self, state: &mut State) -> Result<()> {
         for partition in 0..state.cursors.len() as u32 {
@@ -252,6 +280,12 @@ impl Reading {
                     release(state, partition, 0, first)?;
                 }
                 (None, None) => {}
+            }
+        }
+        state.given.clone_from(&state.cursors);
+        for (partition, to) in self.given.drain(..) {
+            if let Some(given) = state.given.get_mut(partition) {
+                *given = to;
             }
         }
         state.pending.sort();

@@ -33,6 +33,9 @@ pub(crate) struct State {
     pub clock: Clock,
     /// For each partition, the offset of the next new record.
     pub cursors: Vec<u64>,
+    /// For each partition, behind the last record that was ever delivered: what the cursor passed
+    /// without delivering it may not have been there.
+    pub given: Vec<u64>,
     pub pending: Pending,
     pub consumers: Consumers,
     /// Of an ordered group.
@@ -56,6 +59,7 @@ impl State {
         State {
             clock: Clock::default(),
             cursors: vec![0; partitions as usize],
+            given: vec![0; partitions as usize],
             pending: Pending::new(partitions),
             consumers: Consumers::default(),
             leases: Leases::new(partitions),
@@ -71,6 +75,13 @@ impl State {
     pub(super) fn set_cursor(&mut self, partition: u32, to: u64) {
         if let Some(cursor) = self.cursors.get_mut(partition as usize) {
             *cursor = to;
+        }
+    }
+
+    /// Records up to there were delivered.
+    pub(super) fn give(&mut self, partition: u32, to: u64) {
+        if let Some(given) = self.given.get_mut(partition as usize) {
+            *given = to.max(*given);
         }
     }
 
@@ -121,6 +132,7 @@ impl State {
                 self.deliver(*consumer, *at_ms, *at_most_once, ranges)?;
                 let end = ranges.last().map_or(*from, |range| range.end);
                 self.set_cursor(*partition, end);
+                self.give(*partition, end);
                 Ok(())
             }
             Change::Again {

@@ -7,6 +7,9 @@ use crate::block;
 use crate::context::Context;
 use crate::describe::{CheckpointBody, LogBody, TopicBody};
 use crate::error::{Error, Kind, Result};
+use crate::group;
+use crate::group::sizes::GroupFile;
+
 use crate::limits::LOOKS_MAX;
 use crate::meta::{self, Meta};
 use crate::names::{self, SegmentName};
@@ -236,7 +239,11 @@ fn recover_topic(
     let shared = Arc::new(Shared::new(name, uid, found.dir, found.options.clone()));
     shared.add_used(found.meta_bytes);
     context.add_used(found.meta_bytes);
+    let mut groups = Vec::new();
     for file in found.group_files {
+        if let GroupFile::Description(number) = file {
+            groups.push(number);
+        }
         let path = file.path(&shared.dir);
         let bytes = context.sys.size_bytes(&path).unwrap_or(0);
         shared.note_group_file(context, file, bytes);
@@ -247,11 +254,14 @@ fn recover_topic(
             context.peers.take(region_of(&shared.dir, number))?;
         }
     }
+    // Others may append, but a group has nothing that is not there when the segments are read.
+    let given = group::given(context, &shared, &groups);
     // What others changed before, and until the checkpoint was read, counts.
     let mut names = shared.segment_names(context)?;
     let mut partitions = Vec::new();
     for number in numbers {
         let marks = found.checkpoint.watermarks.get(number as usize).copied();
+        let given = given.get(number as usize).copied().unwrap_or(0);
         let before = (report.len(), repairs.len());
         let mut looks_left = LOOKS_MAX;
         let state = loop {
@@ -268,7 +278,7 @@ fn recover_topic(
                 report,
                 repairs,
             };
-            match recovery.run(number, own, marks.unwrap_or_default()) {
+            match recovery.run(number, own, marks.unwrap_or_default(), given) {
                 // A segment went while we looked: what took its place is there now.
                 Err(e) if e.is_missing() && looks_left != 0 => linger(looks_left),
                 other => break other?,

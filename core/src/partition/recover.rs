@@ -52,12 +52,14 @@ struct Looked {
 }
 
 impl Recovery<'_> {
-    /// The state of the partition whose segments have these names.
+    /// The state of the partition whose segments have these names, and whose groups have been given
+    /// all below an offset.
     pub(crate) fn run(
         &mut self,
         partition: u32,
         mut names: Vec<SegmentName>,
         checkpoint: Watermarks,
+        given: u64,
     ) -> Result<State> {
         names.sort_unstable_by_key(|name| (name.base, std::cmp::Reverse(name.generation)));
         let mut names = self.without_replaced(names)?;
@@ -140,14 +142,21 @@ impl Recovery<'_> {
         // What was before the first file of a partition is not lost: it was removed.
         let begins = unborn.filter(|_| sealed.is_empty() && active.is_none());
         next_offset = begins.map_or(next_offset, |name| next_offset.max(name.base));
+        let last = SegmentName {
+            partition,
+            base: next_offset,
+            generation: 0,
+        };
         if promised > next_offset {
-            let name = SegmentName {
-                partition,
-                base: next_offset,
-                generation: 0,
-            };
-            self.missing(&name, next_offset, promised);
-            next_offset = promised;
+            self.missing(&last, next_offset, promised);
+        }
+        if given > next_offset.max(promised) {
+            // Only written, and lost like a torn tail, but a group has seen them.
+            let first = next_offset.max(promised);
+            self.damage(DamageKind::TornTail, &last, 0, 0, first, given);
+        }
+        if promised.max(given) > next_offset {
+            next_offset = promised.max(given);
             if let Some(writer) = &mut active {
                 writer.skip_to(next_offset);
             }

@@ -251,7 +251,7 @@ impl Partition {
             report: &mut Vec::new(),
             repairs: &mut Vec::new(),
         };
-        let fresh = recovery.run(self.number, found, Watermarks::default())?;
+        let fresh = recovery.run(self.number, found, Watermarks::default(), 0)?;
         let before = state.bytes();
         state.sealed = fresh.sealed;
         state.compacted_to = state.compacted_to.max(fresh.compacted_to);
@@ -301,7 +301,7 @@ impl Partition {
             next_offset: known_end,
             durable: state.durable,
         };
-        let mut fresh = recovery.run(self.number, found, marks)?;
+        let mut fresh = recovery.run(self.number, found, marks, 0)?;
         if locked == Locked::Yes {
             for repair in repairs {
                 // What cannot be done now is found again.

@@ -7,10 +7,11 @@
 //! process died. What was handed out stays counted. A group is there or not. And it works on.
 
 use crate::desk::{at, Desk, Row};
-use crate::support::{existing, open_well, read_all};
+use crate::support::{existing, manual, offsets, open_well, read_all};
 use edgelog_core::sys::faulty::{Cut, FaultySys, Image};
 use edgelog_core::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const RECORDS: u64 = 40;
 const DAY_MS: u64 = 86_400_000;
@@ -473,4 +474,123 @@ fn a_cut_while_the_next_opener_is_at_work_is_survived_too() {
         }
     }
     assert_eq!(failures, 0, "failed cuts");
+}
+
+/// What is new to the group, if it is there.
+fn texts_for(topic: &Topic) -> Option<BTreeSet<String>> {
+    let options = GroupOptions::default();
+    let (group, _) = topic
+        .group("g", Create::Never, Start::Latest, &options)
+        .ok()?;
+    let mut consumer = group.consumer("later").unwrap();
+    let mut texts = BTreeSet::new();
+    let mut receiver = |record: RecordView<'_>, _: u32| {
+        texts.insert(String::from_utf8(record.value.unwrap().to_vec()).unwrap());
+    };
+    let options = TakeOptions {
+        take: Take::New,
+        max: usize::MAX,
+        ..TakeOptions::default()
+    };
+    while consumer.take(&options, &mut receiver).unwrap().records != 0 {}
+    Some(texts)
+}
+
+/// Every cut: records that are appended behind it come to the group.
+fn check_that_later_ones_come(desk: &Desk, name: &str) {
+    let mut failures = 0;
+    for cut_at in 0..=desk.sys.operations() {
+        for how in Cut::all_policies() {
+            let body = || {
+                let machine = FaultySys::from_image(desk.sys.cut(cut_at, how));
+                machine.set_boot_id(1_000);
+                let mut log_options = manual();
+                if matches!(how, Cut::DropUnsynced) {
+                    // A loss that nobody was promised against is no reason to refuse.
+                    log_options.on_damage = OnDamage::Refuse;
+                }
+                let log = Log::open_on(Arc::new(machine.clone()), &log_options).unwrap();
+                let topic = existing(&log, "t");
+                for i in 0..9 {
+                    let value = format!("later {i}");
+                    let record = Record {
+                        value: Some(value.as_bytes()),
+                        ..Record::default()
+                    };
+                    topic.append(&record, Some(Durability::Synced)).unwrap();
+                }
+                let there = read_all(&topic).unwrap();
+                if let Some(got) = texts_for(&topic) {
+                    let mut later = (0..9).map(|i| format!("later {i}"));
+                    assert!(later.all(|text| got.contains(&text)), "{got:?}");
+                }
+                drop((topic, log));
+                let log = open_well(&machine);
+                assert_eq!(read_all(&existing(&log, "t")).unwrap(), there);
+            };
+            failures += told(&format!("{name}, cut {cut_at} {how:?}"), body);
+        }
+    }
+    assert_eq!(failures, 0, "{name}: failed cuts");
+}
+
+#[test]
+fn what_a_cut_takes_of_a_topic_hides_no_later_record_from_its_group() {
+    for durability in [Durability::Synced, Durability::Written] {
+        for begun_anew in [false, true] {
+            let desk = Desk::new(1);
+            desk.add(2);
+            let group = desk.group(&options(durability));
+            drop(group.consumer("a").unwrap());
+            desk.topic.sync().unwrap();
+            desk.sys.checkpoint();
+            // Nobody syncs these.
+            desk.add(4);
+            let mut consumer = group.consumer("a").unwrap();
+            let got = crate::desk::take(&mut consumer, 5);
+            assert_eq!(got.len(), 5);
+            group.ack(&at(&[0, 2, 4])).unwrap();
+            if begun_anew {
+                group.configure(&options(durability)).unwrap();
+            }
+            desk.add(1);
+            check_that_later_ones_come(&desk, &format!("{durability:?}, anew {begun_anew}"));
+        }
+    }
+}
+
+#[test]
+fn a_group_that_begins_at_the_end_loses_no_later_record() {
+    let desk = Desk::new(1);
+    desk.add(2);
+    desk.topic.sync().unwrap();
+    desk.sys.checkpoint();
+    // Nobody syncs these.
+    desk.add(3);
+    let options = options(Durability::Synced);
+    let opened = desk.topic.group("g", Create::New, Start::Latest, &options);
+    let group = opened.unwrap().0;
+    check_that_later_ones_come(&desk, "made at the end");
+    desk.sys.checkpoint();
+    desk.add(3);
+    group.seek(Start::Latest, None).unwrap();
+    check_that_later_ones_come(&desk, "moved to the end");
+}
+
+#[test]
+fn a_cursor_that_is_moved_ahead_gives_out_no_offset() {
+    let desk = Desk::new(1);
+    desk.add(3);
+    let group = desk.group(&options(Durability::Synced));
+    group.seek(Start::Offset(1_000), None).unwrap();
+    let desk = desk.reopened();
+    desk.add(1);
+    let group = desk.group(&options(Durability::Synced));
+    // Begun anew, it tells the same.
+    group.configure(&options(Durability::Synced)).unwrap();
+    drop(group);
+    let desk = desk.reopened();
+    desk.add(1);
+    let there = offsets(&read_all(&desk.topic).unwrap());
+    assert_eq!(there, [0, 1, 2, 3, 4]);
 }
