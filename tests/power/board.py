@@ -61,6 +61,10 @@ MACHINES = {
         96 * MIB,
     ),
 }
+MOUNTS = {
+    "jffs2": ["mount jffs2 mtd1"],
+    "ubifs": ["attach 1", "mount ubifs ubi0_0"],
+}
 FILE_SYSTEMS = {"jffs2": ("jffs2",), "ubifs": ("deflate", "lzo", "zstd", "ubifs")}
 
 
@@ -134,13 +138,19 @@ class Board:
         # The emulator puts it behind the flash, or between kernel and flash.
         assert len(files) < FILES_BYTES_MAX, len(files)
         (folder / "initrd").write_bytes(files)
-        self.erase()
+        self.empty = b"\xff" * FLASH_BYTES
         self.booted = b""
+        self.erase()
         self.snapshot()
+        # What formats a flash is done where it is made, and not on the board.
+        boot = self.boot([*MOUNTS[self.file_system], "umount"])
+        if boot.end != "done" or boot.lines[-1:] != ["DONE"]:
+            raise RuntimeError(f"{name} cannot format its flash: {boot}\n{boot.console}")
+        self.empty = bytes(self.memory[self.flash])
 
     def erase(self) -> None:
         """Makes the flash new."""
-        self.memory[self.flash] = b"\xff" * FLASH_BYTES
+        self.memory[self.flash] = self.empty
 
     def first_files(self) -> bytes:
         """What is there before anything is mounted: init, the programs, the modules."""

@@ -14,7 +14,6 @@ def check(history: History) -> Iterator[str]:
         yield from known(history, topic)
         if not topic.is_compacted:
             yield from gaps(history, topic)
-        yield from limits(history, topic)
     for group in history.groups.values():
         yield from groups(history, group)
     yield from leases(history)
@@ -22,8 +21,12 @@ def check(history: History) -> Iterator[str]:
 
 def promised(history: History, topic: Topic) -> Iterator[str]:
     """What was promised is there, at its offset; or, after compaction, something newer of its key;
-    or it was among the oldest of a topic that drops these."""
-    records = history.look.records[topic.name]
+    or it was among the oldest of a topic that drops these, and has not dropped more than half of
+    what it may have."""
+    look = history.look
+    records = look.records[topic.name]
+    kept = sum(size for (name, _), size in look.bytes.items() if name == topic.name)
+    may_drop = 0 < topic.max_bytes <= 2 * kept
     newest: dict[str, int] = {}
     for (_, offset), (_, key) in records.items():
         newest[key] = max(newest.get(key, -1), offset)
@@ -31,12 +34,12 @@ def promised(history: History, topic: Topic) -> Iterator[str]:
         history.records_checked += 1
         found = records.get(place, ("nothing", ""))[0]
         key = topic.tried.get(tag, "-")
-        following = history.look.next.get((topic.name, place[0]), 0)
+        following = look.next.get((topic.name, place[0]), 0)
         if following <= place[1]:
             yield f"{topic.name} {place}: was given out, and {following} is next"
         if found == tag:
             continue
-        is_old = topic.max_bytes and place[1] < history.look.earliest.get((topic.name, place[0]), 0)
+        is_old = may_drop and place[1] < look.earliest.get((topic.name, place[0]), 0)
         is_replaced = topic.is_compacted and key != "-" and newest.get(key, -1) > place[1]
         if not is_old and not (is_replaced and found == "nothing"):
             yield f"{topic.name} {place}: {tag} was promised, and {found} is there"
@@ -50,6 +53,9 @@ def known(history: History, topic: Topic) -> Iterator[str]:
         if tag in seen:
             yield f"{topic.name} {place}: {tag} is also at {seen[tag]}"
         seen[tag] = place
+        earliest = history.look.earliest.get((topic.name, place[0]), 0)
+        if place[1] < earliest:
+            yield f"{topic.name} {place}: lies before the first offset, {earliest}"
         if tag in topic.gone:
             yield f"{topic.name} {place}: {tag} came back"
         elif tag not in topic.tried:
@@ -67,22 +73,11 @@ def gaps(history: History, topic: Topic) -> Iterator[str]:
         if name != topic.name or history.has_untold:
             continue
         earliest = history.look.earliest[name, partition]
-        if earliest and not topic.max_bytes and not topic.is_being_deleted:
-            yield f"{name} {partition}: begins at {earliest}"
         ranges = [(begin, end) for where, begin, end in topic.lost if where == partition]
         for offset in range(earliest, following):
             is_lost = any(begin <= offset < end for begin, end in ranges)
             if (partition, offset) not in records and not is_lost:
                 yield f"{name} {(partition, offset)}: is not there, and no report says so"
-
-
-def limits(history: History, topic: Topic) -> Iterator[str]:
-    """Of a topic with a limit no more goes than it must: half of what it may have is too much."""
-    look = history.look
-    kept = sum(size for (name, _), size in look.bytes.items() if name == topic.name)
-    for (name, partition), earliest in look.earliest.items():
-        if name == topic.name and topic.max_bytes and earliest and kept < topic.max_bytes / 2:
-            yield f"{name} {partition}: begins at {earliest}, and the topic has {kept} bytes"
 
 
 def groups(history: History, group: Group) -> Iterator[str]:

@@ -43,7 +43,6 @@ class Topic:
     gone: set[str] = field(default_factory=set)
     # Offsets of which a report said that they are lost: partition, from, to.
     lost: list[tuple[int, int, int]] = field(default_factory=list)
-    is_being_deleted: bool = False
     sync_interval_ms: int = 0
     max_bytes: int = 0
 
@@ -70,7 +69,6 @@ class Topic:
         self.tried.clear()
         self.acked.clear()
         self.lost.clear()
-        self.is_being_deleted = False
 
 
 @dataclass
@@ -214,7 +212,6 @@ class History:
         topic = self.topic(name)
         topic.promised.clear()
         topic.loose.clear()
-        topic.is_being_deleted = True
 
     def on_deleted(self, name: str) -> None:
         self.topic(name).delete()
@@ -343,7 +340,6 @@ class History:
             topic.acked = found
             # What survived one cut survives the next.
             topic.promised = {place: tag for place, (tag, _) in records.items()}
-            topic.is_being_deleted = False
         for (name, _), group in self.groups.items():
             group.first = self.first_of(name, group)
 
@@ -354,11 +350,12 @@ class History:
             if name != topic:
                 continue
             cursor = self.look.cursors.get((topic, group.name, partition), 0)
-            offsets = [p[1] for p in self.look.pending[topic, group.name] if p[0] == partition]
-            ahead = [p[1] for p in self.look.records[topic] if p[0] == partition]
-            offsets += [offset for offset in ahead if offset >= cursor]
-            if offsets:
-                first[partition] = min(offsets)
+            # What is pending and lost is passed over.
+            pending = self.look.pending[topic, group.name]
+            there = [place for place in self.look.records[topic] if place[0] == partition]
+            left = [place[1] for place in there if place in pending or place[1] >= cursor]
+            if left:
+                first[partition] = min(left)
         return first
 
     def on_sum(self, when: str, value: str) -> None:

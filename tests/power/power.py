@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from board import Board, Boot
+from board import MOUNTS, Board, Boot
 from checks import check
 from history import History
 from selfcheck import unnoticed
@@ -24,10 +24,6 @@ HERE = Path(__file__).resolve().parent
 LOG = "/mnt/log"
 # So many cuts one flash gets, before there is a new one.
 CUTS_OF_A_FLASH = 8
-MOUNTS = {
-    "jffs2": ["mount jffs2 mtd1"],
-    "ubifs": ["attach 1", "mount ubifs ubi0_0"],
-}
 # What a program that says `synced` too early leaves undone: what is with the kernel is on the flash
 # at once with jffs2, and with others not.
 LIES = {"jffs2": "buffered", "ubifs": "written"}

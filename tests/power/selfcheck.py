@@ -64,7 +64,7 @@ WRONG = {
     "another place": ("CURSOR", "REC t 0 5 1/4 -\nCURSOR", "was said to be at"),
     "a gap": ("PART t 0 0 4 4", "PART t 0 0 5 5", "no report says so"),
     "an early end": ("PART t 0 0 4 4", "PART t 0 0 3 3", "was given out"),
-    "a late beginning": ("PART t 0 0 4 4", "PART t 0 1 4 4", "begins at"),
+    "a late beginning": ("PART t 0 0 4 4", "PART t 0 1 4 4", "lies before"),
     "a header": ("DAMAGE first 1 t", "DAMAGE first 4 t", "damaged a header"),
     "new damage": ("SUM first", "DAMAGE verify 2 t 0 9 5 5 1 1\nSUM first", "verify found"),
     "damage that stays": ("SUM second", "DAMAGE second 2 t 0 9 5 5 1 1\nSUM second", "second found"),
