@@ -2453,7 +2453,8 @@ edgelog_status edgelog_group_stats_get(const edgelog_group *group,
 
 /**
  * edgelog_damage.kind: bytes behind the last whole frame, as a crash leaves them; opening cuts
- * them off.
+ * them off. Without bytes: records that a power cut took, which were not synced but delivered to a
+ * group; offset and offset_end tell which.
  */
 #define EDGELOG_DAMAGE_TORN_TAIL 1
 

@@ -18,7 +18,8 @@ use crate::status::{edgelog_status, EDGELOG_OK};
 use crate::tagged::Tagged;
 
 /// edgelog_damage.kind: bytes behind the last whole frame, as a crash leaves them; opening cuts
-/// them off.
+/// them off. Without bytes: records that a power cut took, which were not synced but delivered to a
+/// group; offset and offset_end tell which.
 pub const EDGELOG_DAMAGE_TORN_TAIL: u32 = 1;
 /// edgelog_damage.kind: bytes between frames that are none; skipped.
 pub const EDGELOG_DAMAGE_FRAME: u32 = 2;

@@ -159,7 +159,7 @@ class Board:
         flash = f"flash start={start} size={FLASH_BYTES} mail={MAIL_BYTES}"
         names = modules.order(("flash", *FILE_SYSTEMS[self.file_system]))
         lines = [f"insmod {flash if name == 'flash' else name}" for name in names]
-        files = {name: (0o040755, b"") for name in ("dev", "proc", "sys", "mnt", "modules.d")}
+        files = dict.fromkeys(("dev", "proc", "sys", "mnt", "modules.d"), (0o040755, b""))
         files["dev/console"] = (0o020600, b"")
         files["modules"] = (0o100644, "\n".join(lines).encode())
         for name in names:

@@ -104,10 +104,10 @@ def groups(history: History, group: Group) -> Iterator[str]:
 def leases(history: History) -> Iterator[str]:
     """No lease outlives a boot, and no epoch that was told is forgotten."""
     epochs: dict[tuple[str, str], int] = {}
-    for topic, group, partition, epoch, holder in history.look.leases:
-        epochs[topic, group] = max(epochs.get((topic, group), 0), epoch)
+    for topic, name, partition, epoch, holder in history.look.leases:
+        epochs[topic, name] = max(epochs.get((topic, name), 0), epoch)
         if holder != "-":
-            yield f"{topic} {group} {partition}: is still leased to {holder}"
+            yield f"{topic} {name} {partition}: is still leased to {holder}"
     for (topic, name), group in history.groups.items():
         known = epochs.get((topic, name), 0)
         if group.is_ordered and known < group.epoch:

@@ -1,5 +1,5 @@
-"""Cuts the power of emulated boards while programs work on a log in their flash, and looks at what is
-left. See README.md; ci/power builds what this needs.
+"""Cuts the power of emulated boards while programs work on a log in their flash, and looks at what
+is left. See README.md; ci/power builds what this needs.
 
 usage: power.py BUILT [--cuts N] [--seed N] [--victim NAME] [--keep] BOARD...
 """
@@ -31,7 +31,8 @@ LIES = {"jffs2": "buffered", "ubifs": "written"}
 LIE_CUTS = 10
 # After so many failures a board is given up.
 FAILED_MAX = 8
-# The power goes within so many operations of the work, as powers of two; filling a flash takes more.
+# The power goes within so many operations of the work, as powers of two. A flash is not filled at
+# once.
 OPERATIONS = (0.0, 11.0)
 OPERATIONS_OF = {"full": (8.0, 13.5)}
 
@@ -211,7 +212,9 @@ def main() -> int:
             f"{run.failed} failed, seed {words.seed}, {time.monotonic() - started:.0f} s"
         )
     # For whoever counts tests.
-    print(f"{cuts} passed, {failed} failed" if not failed else f"{failed} failed, seed {words.seed}")
+    print(
+        f"{cuts} passed, {failed} failed" if not failed else f"{failed} failed, seed {words.seed}"
+    )
     return 1 if failed else 0
 
 

@@ -67,7 +67,11 @@ WRONG = {
     "a late beginning": ("PART t 0 0 4 4", "PART t 0 1 4 4", "lies before"),
     "a header": ("DAMAGE first 1 t", "DAMAGE first 4 t", "damaged a header"),
     "new damage": ("SUM first", "DAMAGE verify 2 t 0 9 5 5 1 1\nSUM first", "verify found"),
-    "damage that stays": ("SUM second", "DAMAGE second 2 t 0 9 5 5 1 1\nSUM second", "second found"),
+    "damage that stays": (
+        "SUM second",
+        "DAMAGE second 2 t 0 9 5 5 1 1\nSUM second",
+        "second found",
+    ),
     "another second open": ("SUM second 5", "SUM second 6", "a second open"),
     "an offset given twice": ("ACK t 0 4 1000000", "ACK t 0 3 1000000", "is there"),
     "an acknowledgement that is lost": ("CURSOR", "PENDING t g 0 0 1\nCURSOR", "comes again"),
@@ -80,7 +84,11 @@ WRONG = {
     "a forgotten epoch": ("LEASE t g 0 7 -", "LEASE t g 0 6 -", "is known"),
     "a lease that is left": ("LEASE t g 0 7 -", "LEASE t g 0 7 worker", "still leased"),
     "a lost key": ("REC compact 0 0 1/5 k\n", "", "compact (0, 0): 1/5 was promised"),
-    "a topic that came back": ("PART brief 0 0 0 0", "REC brief 0 0 1/6 -\nPART brief 0 0 1 1", "back"),
+    "a topic that came back": (
+        "PART brief 0 0 0 0",
+        "REC brief 0 0 1/6 -\nPART brief 0 0 1 1",
+        "back",
+    ),
     "a fault": ("PROBES", "PROBES\nFAULT append IO", "FAULT append"),
 }
 

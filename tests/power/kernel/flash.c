@@ -63,7 +63,8 @@ static void power_off(void)
 		cpu_relax();
 }
 
-static int flash_write(struct mtd_info *mtd, loff_t to, size_t len, size_t *done, const u_char *from)
+static int flash_write(struct mtd_info *mtd, loff_t to, size_t len, size_t *done,
+		       const u_char *from)
 {
 	u8 *cell = memory + to;
 	bool last;

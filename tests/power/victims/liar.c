@@ -1,5 +1,5 @@
-/* Says `synced` of records that are not, as its last word tells: `buffered` or `written`. The checks
- * have to find that out, or they prove nothing. */
+/* Says `synced` of records that are only what its last word tells: `buffered` or `written`. The
+ * checks have to find that out, or they prove nothing. */
 #include "../victim.h"
 
 int main(int count, char **words) {
