@@ -1,9 +1,9 @@
 /* The first and only process of the emulated board: does what the driver of the tests asks for.
  *
  * It loads the kernel modules that /modules lists, says READY on the console, and waits for a job
- * in the mail, which is the first MTD device. So the driver can take a snapshot of a booted board and
- * start from it as often as it likes. A job is a list of commands, see `commands`; what programs
- * print goes into the mail behind the job, with write(2) and at once. */
+ * in the mail, which is the first MTD device. So the driver can take a snapshot of a booted board
+ * and start from it as often as it likes. A job is a list of commands, see `commands`; what
+ * programs print goes into the mail behind the job, with write(2) and at once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/random.h>
