@@ -319,8 +319,8 @@ pub unsafe extern "C" fn edgelog_group_delete(
 ///
 /// All fields count but create, start and start_value: get them with edgelog_group_options_get,
 /// change some, pass them. Errors: EDGELOG_INVALID as for edgelog_group_open, and for another value
-/// of ordered; EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_NO_SPACE, EDGELOG_BUSY, EDGELOG_IO.
-/// Threads: any. Since 0.1.
+/// of ordered; EDGELOG_DELETED, EDGELOG_READ_ONLY, EDGELOG_BUSY; after EDGELOG_NO_SPACE and
+/// EDGELOG_IO it may be in force for some already: do it again. Threads: any. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn edgelog_group_configure(
     group: *const edgelog_group,

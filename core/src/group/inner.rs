@@ -252,7 +252,7 @@ impl Inner {
         }
         let policy = self.policy();
         if held.journal.as_ref().is_some_and(Journal::is_poisoned) {
-            self.rotate(held);
+            let _ = self.rotate(held);
         }
         let Held {
             state,
@@ -310,22 +310,28 @@ impl Inner {
         let size = journal.size_bytes();
         let share_bytes = self.context.reserve.share_bytes();
         if journal.is_due(share_bytes) && size >= held.retry_bytes {
-            self.rotate(held);
+            let _ = self.rotate(held);
         }
         Ok(())
     }
 
     /// Begins the journal anew, so that it tells of what is pending and not of history. Where that
     /// cannot be done the old one goes on.
-    pub(super) fn rotate(&self, held: &mut Held) {
-        let Some(journal) = &held.journal else { return };
+    pub(super) fn rotate(&self, held: &mut Held) -> Result<()> {
+        let Some(journal) = &held.journal else {
+            return Ok(());
+        };
         let (size, generation) = (journal.size_bytes(), journal.next_generation());
         match self.begin(&held.state, generation) {
             Ok(journal) => {
                 held.journal = Some(journal);
                 held.retry_bytes = 0;
+                Ok(())
             }
-            Err(_) => held.retry_bytes = size.saturating_add(size / 4),
+            Err(error) => {
+                held.retry_bytes = size.saturating_add(size / 4);
+                Err(error)
+            }
         }
     }
 

@@ -296,10 +296,14 @@ pub(super) fn configure(topic: &Topic, group: &Inner, options: &GroupOptions) ->
     description::write(context, &topic.shared, group.number, &body)?;
     group.set_options(resolved);
     entered.state.leases.touch();
-    group.rotate(&mut entered);
+    let told = group.rotate(&mut entered);
     drop(entered);
     topic.shared.waiters.notify();
-    Ok(())
+    match told {
+        // The old journal goes on, and whoever has read it would go on by the old configuration.
+        Err(error) if context.others_write() => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Deletes a group: its description first, on the medium too, then its journals.

@@ -359,6 +359,45 @@ fn a_record_comes_once_in_a_call_though_the_cursor_was_moved_back() {
     assert_eq!(take(&mut a, 9), []);
 }
 
+/// Whatever fails on the way: what was configured counts everywhere, or the call says that it
+/// failed, and the next one puts it right.
+#[test]
+fn a_configuration_that_others_do_not_learn_of_is_an_error() {
+    use edgelog_core::sys::faulty::{FaultySys, Repeat};
+    let strict = GroupOptions {
+        max_deliveries: 7,
+        ..patient()
+    };
+    let mut has_failed = 0;
+    for operations in 0..24 {
+        let sys = FaultySys::new();
+        let shared = LogOptions {
+            mode: Mode::Shared,
+            ..crate::support::manual()
+        };
+        let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
+        let (here, there) = (open(), open());
+        let group = |log: &Log| {
+            let topic = log.topic("t", Create::IfMissing, &TopicOptions::default());
+            let opened = topic
+                .unwrap()
+                .group("g", Create::IfMissing, Start::Earliest, &patient());
+            opened.unwrap().0
+        };
+        let (own, other) = (group(&here), group(&there));
+        let seen = || own.options().unwrap().max_deliveries;
+        assert_eq!(seen(), 0);
+        sys.fail_after(operations, libc::EIO, Repeat::Once);
+        let configured = other.configure(&strict);
+        sys.heal();
+        has_failed += usize::from(configured.is_err());
+        assert!(configured.is_err() || seen() == 7, "{operations}");
+        other.configure(&strict).unwrap();
+        assert_eq!(seen(), 7, "{operations}");
+    }
+    assert!(has_failed > 5, "{has_failed}");
+}
+
 #[test]
 fn what_another_process_configured_counts_for_the_next_call() {
     let sys = edgelog_core::sys::faulty::FaultySys::new();
