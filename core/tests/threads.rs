@@ -11,20 +11,40 @@
 #[expect(dead_code, reason = "no test uses all of it")]
 mod support;
 
-use edgelog_core::sys::faulty::FaultySys;
+use edgelog_core::sys::faulty::{Cut, FaultySys};
 use edgelog_core::sys::{File, FileFacts, Hold, Lock, LockError, OpenHow, Sys};
 use edgelog_core::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{mpsc, Arc, Barrier};
+use std::sync::{mpsc, Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{existing, from_environment, manual, open_well, read_all, Dir, Got, Rng};
 
-/// A machine whose medium takes its time to sync, as real ones do.
-struct SlowSys(FaultySys, Duration);
+/// What is to be synced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Data,
+    Names,
+}
 
-struct SlowFile(Arc<dyn File>, Duration);
+/// What happens before each sync.
+type Meanwhile = Arc<dyn Fn(What) + Send + Sync>;
+
+/// A machine whose medium takes its time to sync, as real ones do: time in which others go on.
+struct SlowSys(FaultySys, Meanwhile);
+
+struct SlowFile(Arc<dyn File>, Meanwhile);
+
+/// Nothing but time passes before data is synced.
+fn slow(sys: FaultySys, time: Duration) -> SlowSys {
+    let pause = move |what| {
+        if what == What::Data {
+            thread::sleep(time);
+        }
+    };
+    SlowSys(sys, Arc::new(pause))
+}
 
 impl File for SlowFile {
     fn read_at(&self, buffer: &mut [u8], position: u64) -> std::io::Result<usize> {
@@ -34,7 +54,7 @@ impl File for SlowFile {
         self.0.write_at(bytes, position)
     }
     fn sync_data(&self) -> std::io::Result<()> {
-        thread::sleep(self.1);
+        (self.1)(What::Data);
         self.0.sync_data()
     }
     fn size_bytes(&self) -> std::io::Result<u64> {
@@ -51,7 +71,7 @@ impl File for SlowFile {
 impl Sys for SlowSys {
     fn open(&self, path: &str, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
         let file = self.0.open(path, how)?;
-        Ok(Arc::new(SlowFile(file, self.1)))
+        Ok(Arc::new(SlowFile(file, self.1.clone())))
     }
     fn size_bytes(&self, path: &str) -> std::io::Result<u64> {
         self.0.size_bytes(path)
@@ -72,6 +92,7 @@ impl Sys for SlowSys {
         self.0.list(path)
     }
     fn sync_dir(&self, path: &str) -> std::io::Result<()> {
+        (self.1)(What::Names);
         self.0.sync_dir(path)
     }
     fn lock(&self, path: &str, hold: Hold) -> std::result::Result<Box<dyn Lock>, LockError> {
@@ -120,7 +141,7 @@ fn assert_complete(records: &[Got], threads: u64, each: u64) {
 #[test]
 fn appends_that_want_the_medium_at_once_share_its_syncs() {
     let sys = FaultySys::new();
-    let slow = SlowSys(sys.clone(), Duration::from_millis(2));
+    let slow = slow(sys.clone(), Duration::from_millis(2));
     let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
     let topic = log
         .topic("t", Create::New, &TopicOptions::default())
@@ -159,7 +180,7 @@ fn appends_that_want_the_medium_at_once_share_its_syncs() {
 fn a_sync_that_fails_fails_for_all_who_shared_it() {
     for round in 0..50 {
         let sys = FaultySys::new();
-        let slow = SlowSys(sys.clone(), Duration::from_micros(300));
+        let slow = slow(sys.clone(), Duration::from_micros(300));
         let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
         let topic = log
             .topic("t", Create::New, &TopicOptions::default())
@@ -537,7 +558,7 @@ fn the_background_thread_does_what_is_due() {
 fn compactions_of_several_threads_come_one_after_the_other() {
     for round in 0..20 {
         let sys = FaultySys::new();
-        let slow = SlowSys(sys, Duration::from_micros(200));
+        let slow = slow(sys, Duration::from_micros(200));
         let log = Log::open_on(Arc::new(slow), &manual()).unwrap();
         let keep = KeepRule {
             prefix: Vec::new(),
@@ -591,5 +612,58 @@ fn compactions_of_several_threads_come_one_after_the_other() {
         assert_eq!(there, 2_000, "round {round}: removed once, counted once");
         assert!(log.verify().unwrap().is_empty(), "round {round}");
         log.close().unwrap();
+    }
+}
+
+/// What a cut between two operations must not take, in whatever order names come and go.
+fn cuts() -> impl Iterator<Item = Cut> {
+    let orders = (7..40).map(|seed| Cut::Reordered { seed });
+    Cut::all_policies().into_iter().chain(orders)
+}
+
+/// While a sync puts the name of a new segment on the medium, retention in another thread removes the
+/// only one that is there.
+#[test]
+fn some_name_is_on_the_medium_at_every_moment_of_a_sync() {
+    let sys = FaultySys::new();
+    let topic: Arc<OnceLock<Topic>> = Arc::default();
+    let at: Arc<OnceLock<usize>> = Arc::default();
+    let meanwhile = {
+        let (sys, topic, at) = (sys.clone(), topic.clone(), at.clone());
+        move |what| {
+            if let Some(topic) = topic.get().filter(|_| what == What::Data) {
+                topic.retain().unwrap();
+                let _ = at.set(sys.operations());
+            }
+        }
+    };
+    let log = Log::open_on(Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))), &manual()).unwrap();
+    let options = TopicOptions {
+        segment_bytes: 1024,
+        max_records: 1,
+        ..TopicOptions::default()
+    };
+    let made = log.topic("t", Create::New, &options).unwrap();
+    let value = [0; 100];
+    let record = Record {
+        value: Some(&value),
+        ..Record::default()
+    };
+    let mut synced = 0;
+    while made.stats().unwrap().segments < 2 {
+        synced = made.partition_stats(0).unwrap().durable_offset;
+        made.append(&record, None).unwrap();
+        if made.stats().unwrap().segments < 2 {
+            made.sync().unwrap();
+        }
+    }
+    topic.set(made.clone()).ok().unwrap();
+    made.append(&record, Some(Durability::Synced)).unwrap();
+    assert_eq!(made.stats().unwrap().segments, 1);
+    for how in cuts() {
+        let cut = FaultySys::from_image(sys.cut(*at.get().unwrap(), how));
+        let topic = existing(&open_well(&cut), "t");
+        let next = topic.partition_stats(0).unwrap().next_offset;
+        assert!(next >= synced, "{how:?}: {next}, {synced} were synced");
     }
 }

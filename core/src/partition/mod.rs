@@ -108,6 +108,8 @@ pub(crate) struct State {
     durable: u64,
     /// The base of the first segment whose name may not be on the medium.
     new_name_from: Option<u64>,
+    /// The same of those that the sync under way puts there.
+    names_in_sync: Option<u64>,
     /// A sync failed.
     poisoned: bool,
     /// What other processes are kept out by.

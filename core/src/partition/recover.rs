@@ -193,6 +193,7 @@ impl Recovery<'_> {
             next_offset,
             durable,
             new_name_from,
+            names_in_sync: None,
             poisoned: false,
             turn: Turn::default(),
             barred: self.context.mode == Mode::ReadOnly,

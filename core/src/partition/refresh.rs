@@ -312,6 +312,7 @@ impl Partition {
         fresh.turn = state.turn;
         fresh.barred = state.barred;
         fresh.poisoned = state.poisoned;
+        fresh.names_in_sync = state.names_in_sync;
         fresh.compacted_to = fresh.compacted_to.max(state.compacted_to);
         fresh.kept_bytes = state.kept_bytes;
         fresh.leaving = std::mem::take(&mut state.leaving);

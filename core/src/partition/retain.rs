@@ -14,6 +14,11 @@ pub(crate) struct Oldest {
     pub records: u64,
 }
 
+/// The lower one of two bases, where there are any.
+pub(super) fn lower(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
 impl State {
     /// The oldest segment, if it may go: all its offsets lie below `floor`. The last file of a
     /// partition stays: its offsets tell which come next.
@@ -72,7 +77,7 @@ impl Partition {
     /// Sees to it that the medium keeps a name of the partition when this segment's goes: after a
     /// power cut that took all names, offsets would start anew.
     fn keep_a_name(&self, state: &mut State, oldest: &Sealed) -> Result<()> {
-        let Some(new_from) = state.new_name_from else {
+        let Some(new_from) = lower(state.names_in_sync, state.new_name_from) else {
             return Ok(());
         };
         let next = state.sealed.get(1);

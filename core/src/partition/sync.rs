@@ -1,5 +1,6 @@
 //! Onto the medium: one caller syncs, those who came meanwhile wait for it or for the next.
 
+use super::retain::lower;
 use super::{Partition, State};
 use crate::error::{Error, Kind, Result};
 use crate::names::SegmentName;
@@ -129,14 +130,15 @@ impl Partition {
             self.look_at_lock(&mut state)?;
             let debt = state.debt();
             // Names that come from here on are owed by the next sync.
-            state.new_name_from = None;
+            state.names_in_sync = state.new_name_from.take();
             state.unsynced_since_ms = None;
             debt
         };
         let answer = self.pay_debt(&debt);
         let mut state = self.state.lock();
+        let names = state.names_in_sync.take();
         if answer.as_ref().is_err_and(never_began) {
-            state.new_name_from = state.new_name_from.or(debt.names);
+            state.new_name_from = lower(names, state.new_name_from);
             state.unsynced_since_ms = Some(self.context.sys.boot_ms());
             return answer.map(|()| debt.upto);
         }
