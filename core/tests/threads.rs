@@ -14,6 +14,7 @@ mod support;
 use edgelog_core::sys::faulty::{Cut, FaultySys};
 use edgelog_core::sys::{File, FileFacts, Hold, Lock, LockError, OpenHow, Sys};
 use edgelog_core::*;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{mpsc, Arc, Barrier, OnceLock};
@@ -665,5 +666,77 @@ fn some_name_is_on_the_medium_at_every_moment_of_a_sync() {
         let topic = existing(&open_well(&cut), "t");
         let next = topic.partition_stats(0).unwrap().next_offset;
         assert!(next >= synced, "{how:?}: {next}, {synced} were synced");
+    }
+}
+
+/// A new segment has taken the place of others, whose records were never synced, and its name is not
+/// on the medium yet: an append that is acknowledged as synced vouches for those records, too.
+#[test]
+fn what_is_synced_in_the_middle_of_a_compaction_stays() {
+    let sys = FaultySys::new();
+    let topic: Arc<OnceLock<Topic>> = Arc::default();
+    let ats: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let value = [0; 100];
+    let record_of = |key: &'static [u8]| Record {
+        key: Some(key),
+        value: Some(&value),
+        ..Record::default()
+    };
+    let meanwhile = {
+        let (sys, topic, ats) = (sys.clone(), topic.clone(), ats.clone());
+        move |what| {
+            // Not in what this leads to.
+            let Some(mut ats) = ats.try_lock() else {
+                return;
+            };
+            if let Some(topic) = topic.get().filter(|_| what == What::Names) {
+                let value = [0; 100];
+                let record = Record {
+                    value: Some(&value),
+                    ..Record::default()
+                };
+                topic.append(&record, Some(Durability::Synced)).unwrap();
+                ats.push(sys.operations());
+            }
+        }
+    };
+    let log = Log::open_on(Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))), &manual()).unwrap();
+    let options = TopicOptions {
+        segment_bytes: 4096,
+        min_garbage_percent: 1,
+        keep: vec![KeepRule {
+            prefix: b"k".to_vec(),
+            keep: Keep::Last(1),
+        }],
+        ..TopicOptions::default()
+    };
+    let made = log.topic("t", Create::New, &options).unwrap();
+    while made.stats().unwrap().segments < 5 {
+        made.append(&record_of(b"k"), None).unwrap();
+        made.append(&record_of(b"other"), None).unwrap();
+    }
+    // The names get onto the medium, the records do not.
+    let some_go = TopicOptions {
+        max_records: 90,
+        ..options
+    };
+    made.configure(&some_go).unwrap();
+    made.retain().unwrap();
+    assert_eq!(made.partition_stats(0).unwrap().durable_offset, 0);
+    let others = |topic: &Topic| {
+        let mut all = read_all(topic).unwrap();
+        all.retain(|got| got.key.as_deref() == Some(b"other"));
+        all.len()
+    };
+    let expected = others(&made);
+    topic.set(made.clone()).ok().unwrap();
+    assert!(made.compact().unwrap().segments_rewritten != 0);
+    assert_eq!(others(&made), expected);
+    for at in ats.lock().iter() {
+        for how in cuts() {
+            let cut = FaultySys::from_image(sys.cut(*at, how));
+            let topic = existing(&open_well(&cut), "t");
+            assert_eq!(others(&topic), expected, "{how:?}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Compaction of this partition: when it is due, its steps, and the moment in which new segments
 //! take the place of old ones.
 
+use super::retain::lower;
 use super::{Partition, Sealed, State};
 use crate::compact::{CompactionReport, Job, Judge, Rewritten};
 use crate::context::Context;
@@ -388,6 +389,8 @@ impl Partition {
         state.leaving = state.sealed.drain(at..end).collect();
         if let Some(new) = new {
             state.sealed.insert(at, new.sealed.clone());
+            // Who syncs what was in the old ones before the directory is synced owes this name.
+            state.new_name_from = lower(state.new_name_from, Some(new.sealed.name.base));
         }
         self.resized(before, state.bytes());
         Ok(true)
