@@ -58,19 +58,20 @@ impl DeadLetters {
 
     /// Gives records up: copies them, and then says so. Nothing of the group is locked meanwhile:
     /// an append may have to make room, which asks groups what they need. A crash between the two
-    /// leaves records that are given up, and copied, again. Answers how many were given up, and how
-    /// many had expired.
+    /// leaves records that are given up, and copied, again. What was copied before a copy failed is
+    /// given up all the same. Answers how many were given up, and how many had expired.
     pub(super) fn bury(&self, group: &Group, runs: &[Run], reason: &str) -> Result<(u64, u64)> {
         if runs.is_empty() {
             return Ok((0, 0));
         }
         let topic = self.topic.lock().clone();
-        let found = match topic {
-            Some(topic) => copy_all(&topic, group, runs, reason)?,
-            None => Found {
-                there: runs.iter().map(Range::from).collect(),
-                gone: Vec::new(),
-            },
+        let mut found = Found::default();
+        let copied = match topic {
+            Some(topic) => copy_all(&topic, group, runs, reason, &mut found),
+            None => {
+                found.there = runs.iter().map(Range::from).collect();
+                Ok(())
+            }
         };
         let mut held = group.inner.enter()?;
         let now = group.inner.now(&held.state);
@@ -84,14 +85,21 @@ impl DeadLetters {
             changes.push(Change::Expire { ranges: found.gone });
         }
         group.inner.commit(&mut held, &now, &changes)?;
+        copied?;
         let totals = &held.state.totals;
         let given_up = totals.given_up.saturating_sub(before.given_up);
         Ok((given_up, totals.expired.saturating_sub(before.expired)))
     }
 }
 
-/// Copies records one at a time: they may be many, and large.
-fn copy_all(topic: &Topic, group: &Group, runs: &[Run], reason: &str) -> Result<Found> {
+/// Copies records one at a time: they may be many, and large. `found` has those that are done with.
+fn copy_all(
+    topic: &Topic,
+    group: &Group,
+    runs: &[Run],
+    reason: &str,
+    found: &mut Found,
+) -> Result<()> {
     // Once the group has given a record up, its copy is all there is: it is as safe as that.
     let durability = group
         .inner
@@ -99,20 +107,21 @@ fn copy_all(topic: &Topic, group: &Group, runs: &[Run], reason: &str) -> Result<
         .durability
         .max(topic.options()?.durability);
     let mut fetch = Fetch::new(group.log.clone(), group.topic.clone());
-    let mut found = Found::default();
     for run in runs {
         for range in singles(run) {
             fetch.clear();
             let mut room = Room::new(1, 0);
-            fetch.get(range, run.deliveries, &mut room, &mut found)?;
+            let mut met = Found::default();
+            fetch.get(range, run.deliveries, &mut room, &mut met)?;
             let mut answer = Ok(());
             fetch.show(|record, deliveries| {
                 answer = copy(topic, group, &record, deliveries, reason, durability);
             });
             answer?;
+            found.take(&met);
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn singles(run: &Run) -> impl Iterator<Item = Range> {

@@ -1,7 +1,7 @@
 //! Records that were delivered before: read again by their positions, and copied, as they lie
 //! anywhere.
 
-use super::change::{add, Range};
+use super::change::{add, add_all, Range};
 use crate::error::Result;
 use crate::log::Inner as Log;
 use crate::options::ReaderOptions;
@@ -74,6 +74,20 @@ pub(super) struct Found {
     pub there: Vec<Range>,
     /// Removed from the topic meanwhile.
     pub gone: Vec<Range>,
+}
+
+impl Found {
+    /// Adds what another look found, behind all before it.
+    pub(super) fn take(&mut self, other: &Found) {
+        for (own, others) in [
+            (&mut self.there, &other.there),
+            (&mut self.gone, &other.gone),
+        ] {
+            for range in others {
+                add_all(own, range.partition, range.first, range.end);
+            }
+        }
+    }
 }
 
 /// Reads by position. What it has copied stays until it is cleared.

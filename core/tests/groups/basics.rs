@@ -652,6 +652,52 @@ fn what_times_out_too_often_is_given_up_once() {
     assert_eq!(crate::support::read_all(&dead).unwrap().len(), 2);
 }
 
+/// What was copied before the dead-letter topic was full is given up: it is not copied again each time
+/// that somebody tries.
+#[test]
+fn what_was_copied_before_the_dead_letter_topic_was_full_is_copied_once() {
+    let desk = Desk::new(1);
+    for _ in 0..100 {
+        desk.put(0, &"x".repeat(100));
+    }
+    let options = GroupOptions {
+        max_deliveries: 1,
+        dead_letter: Some("dead".into()),
+        ..GroupOptions::default()
+    };
+    let little = TopicOptions {
+        when_full: WhenFull::Reject,
+        ..small()
+    };
+    let dead = desk.log.topic("dead", Create::New, &little).unwrap();
+    let group = desk.group(&options);
+    let mut a = group.consumer("a").unwrap();
+    assert_eq!(take(&mut a, 100).len(), 100);
+    for by_hand in [false, true, false] {
+        desk.sys.advance_ms(30_000);
+        let done = match by_hand {
+            true => group.nack(&at(&[98, 99]), &Nack::default()).map(|_| ()),
+            false => {
+                let options = TakeOptions {
+                    max: 9,
+                    ..TakeOptions::default()
+                };
+                a.take(&options, &mut |_: RecordView<'_>, _| {}).map(|_| ())
+            }
+        };
+        assert_eq!(done.unwrap_err().kind(), Kind::Full);
+        let copies = crate::support::read_all(&dead).unwrap().len() as u64;
+        let stats = group.stats().unwrap();
+        assert!(copies > 0 && copies < 100);
+        assert_eq!((stats.given_up, stats.pending), (copies, 100 - copies));
+    }
+    dead.configure(&TopicOptions::default()).unwrap();
+    desk.sys.advance_ms(30_000);
+    assert_eq!(take(&mut a, 9), []);
+    assert_eq!(crate::support::read_all(&dead).unwrap().len(), 100);
+    assert_eq!(group.stats().unwrap().given_up, 100);
+}
+
 #[test]
 fn a_log_that_is_only_read_says_so_whether_or_not_there_is_a_dead_letter_topic() {
     let desk = Desk::new(1);
