@@ -266,6 +266,7 @@ class Consumer {
         if (!isFenced(error)) throw error;
       }
       signal?.throwIfAborted();
+      await this.#ahead.settled();
       const there = await this.#read(choices, 0, signal);
       if (there.length > 0) return there;
     }
