@@ -622,8 +622,8 @@ fn cuts() -> impl Iterator<Item = Cut> {
     Cut::all_policies().into_iter().chain(orders)
 }
 
-/// While a sync puts the name of a new segment on the medium, retention in another thread removes the
-/// only one that is there.
+/// While a sync puts the name of a new segment on the medium, retention in another thread removes
+/// the only one that is there.
 #[test]
 fn some_name_is_on_the_medium_at_every_moment_of_a_sync() {
     let sys = FaultySys::new();
@@ -638,7 +638,11 @@ fn some_name_is_on_the_medium_at_every_moment_of_a_sync() {
             }
         }
     };
-    let log = Log::open_on(Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))), &manual()).unwrap();
+    let log = Log::open_on(
+        Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))),
+        &manual(),
+    )
+    .unwrap();
     let options = TopicOptions {
         segment_bytes: 1024,
         max_records: 1,
@@ -669,8 +673,8 @@ fn some_name_is_on_the_medium_at_every_moment_of_a_sync() {
     }
 }
 
-/// A new segment has taken the place of others, whose records were never synced, and its name is not
-/// on the medium yet: an append that is acknowledged as synced vouches for those records, too.
+/// A new segment has taken the place of others, whose records were never synced, and its name is
+/// not on the medium yet: an append that is acknowledged as synced vouches for those records, too.
 #[test]
 fn what_is_synced_in_the_middle_of_a_compaction_stays() {
     let sys = FaultySys::new();
@@ -700,7 +704,11 @@ fn what_is_synced_in_the_middle_of_a_compaction_stays() {
             }
         }
     };
-    let log = Log::open_on(Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))), &manual()).unwrap();
+    let log = Log::open_on(
+        Arc::new(SlowSys(sys.clone(), Arc::new(meanwhile))),
+        &manual(),
+    )
+    .unwrap();
     let options = TopicOptions {
         segment_bytes: 4096,
         min_garbage_percent: 1,

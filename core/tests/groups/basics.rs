@@ -652,8 +652,8 @@ fn what_times_out_too_often_is_given_up_once() {
     assert_eq!(crate::support::read_all(&dead).unwrap().len(), 2);
 }
 
-/// What was copied before the dead-letter topic was full is given up: it is not copied again each time
-/// that somebody tries.
+/// What was copied before the dead-letter topic was full is given up: it is not copied again each
+/// time that somebody tries.
 #[test]
 fn what_was_copied_before_the_dead_letter_topic_was_full_is_copied_once() {
     let desk = Desk::new(1);
