@@ -1,5 +1,7 @@
 //! The one error type: what failed, where, and the system's own error.
 
+use crate::context;
+use crate::sys;
 use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
@@ -96,6 +98,8 @@ impl Error {
     #[inline(never)]
     pub fn io(what: impl Into<String>, source: io::Error) -> Error {
         let kind = match source.raw_os_error() {
+            // The log was closed while this call was at work.
+            Some(sys::CLOSED) => return context::closed(),
             // A file size limit is a full disk to the application: room may come back.
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Kind::NoSpace,
             Some(libc::EROFS) => Kind::ReadOnly,

@@ -439,6 +439,45 @@ fn nothing_that_was_acknowledged_before_a_close_returned_is_lost() {
     }
 }
 
+/// A log is closed while three threads open readers and read: they are told that it was closed,
+/// and nothing of files.
+#[test]
+fn readers_are_told_that_the_log_was_closed() {
+    for round in 0..100_u64 {
+        let dir = Dir::new("close-reads");
+        let log = dir.open();
+        let topic = log.topic("t", Create::New, &TopicOptions::default());
+        let topic = topic.unwrap();
+        for _ in 0..20 {
+            let record = Record {
+                value: Some(b"v"),
+                ..Record::default()
+            };
+            topic.append(&record, None).unwrap();
+        }
+        let started = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                let (topic, started) = (topic.clone(), &started);
+                scope.spawn(move || {
+                    started.wait();
+                    let ended = loop {
+                        if let Err(error) = read_all(&topic) {
+                            break error;
+                        }
+                    };
+                    assert_eq!(ended.kind(), Kind::Closed, "{ended}");
+                });
+            }
+            started.wait();
+            for _ in 0..round * 150 {
+                std::hint::spin_loop();
+            }
+            log.close().unwrap();
+        });
+    }
+}
+
 /// A log is closed while three threads append.
 fn close_among_appends(round: u64, open: &dyn Fn() -> Log) {
     let log = open();

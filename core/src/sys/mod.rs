@@ -29,6 +29,9 @@ use std::time::Duration;
 
 pub(crate) use files::Files;
 
+/// What a [`Sys`] that was closed answers, as no file ever does.
+pub(crate) const CLOSED: i32 = libc::ESHUTDOWN;
+
 /// How a file is opened. Nothing ever truncates on opening: on jffs2 a file may carry two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenHow {

@@ -5,6 +5,7 @@ use super::lock::Holder;
 use super::watch::{Inotify, Spares};
 use super::{
     clock, facts, lock, random, File, FileFacts, Hold, Lock, LockError, OpenHow, Room, Sys, Watch,
+    CLOSED,
 };
 use crate::sys::mutex::Mutex;
 use std::io;
@@ -37,7 +38,7 @@ impl RealSys {
 
     fn dir(&self) -> io::Result<Arc<Dir>> {
         let dir = self.dir.lock().clone();
-        dir.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
+        dir.ok_or_else(|| io::Error::from_raw_os_error(CLOSED))
     }
 }
 
