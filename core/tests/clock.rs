@@ -150,10 +150,41 @@ fn f3_the_time_that_a_machine_is_off_never_counts_but_the_time_since_boot_does()
     let log = open_well(&sys);
     let topic = existing(&log, "t");
     assert_all_stay(&log, &topic, 60);
-    assert!(log.stats().unwrap().running_ms >= 23 * HOUR);
+    // Less what the boot before had lasted, a minute.
+    assert!(log.stats().unwrap().running_ms >= 23 * HOUR - 2 * 60 * SECOND);
     sys.advance_ms(2 * HOUR);
     topic.retain().unwrap();
     assert_eq!(topic.partition_stats(0).unwrap().segments, 1);
+}
+
+/// A container is told another boot each time that it is started, while the machine goes on.
+#[test]
+fn the_machines_time_counts_once_however_often_a_container_is_started() {
+    let sys = FaultySys::new();
+    sys.advance_ms(10 * DAY);
+    let log = open_well(&sys);
+    let topic = log.topic("t", Create::New, &options(DAY)).unwrap();
+    append_seconds(&sys, &topic, 60);
+    drop(topic);
+    log.close().unwrap();
+    for boot in 100..110_u64 {
+        sys.set_boot_id(u128::from(boot));
+        sys.advance_ms(60 * SECOND);
+        let log = open_well(&sys);
+        let topic = existing(&log, "t");
+        topic.retain().unwrap();
+        let running_ms = log.stats().unwrap().running_ms;
+        assert!(running_ms < HOUR, "{running_ms} ms of running time");
+        assert_all_stay(&log, &topic, 60 + boot - 100);
+        append_scenario(&topic, 60 + boot - 100, Durability::Written).unwrap();
+        drop(topic);
+        log.close().unwrap();
+    }
+    // What it then is up for counts.
+    sys.set_boot_id(200);
+    sys.advance_ms(2 * DAY);
+    let log = open_well(&sys);
+    assert!(log.stats().unwrap().running_ms >= 2 * DAY);
 }
 
 /// A log made late in a boot whose process starts anew in that boot.
