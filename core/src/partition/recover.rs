@@ -172,7 +172,9 @@ impl Recovery<'_> {
             .iter()
             .rfind(rewritten)
             .map_or(0, |segment| segment.summary.next_offset);
-        let survived = clock.boot_id != self.context.boot_id() && clock.boot_id != 0;
+        let last = sealed.last().map(|segment| segment.summary.run_last_s);
+        let last = last.max(active.as_ref().map(|writer| writer.summary.run_last_s));
+        let survived = self.has_survived(&clock, last.unwrap_or(0).saturating_mul(1000));
         // What is there after another boot came from the medium.
         let durable = match survived {
             true => next_offset,
@@ -242,6 +244,18 @@ impl Recovery<'_> {
             });
         }
         Ok(kept)
+    }
+
+    /// Whether the machine was started again since this moment of the running time, so that all that
+    /// is there came from the medium. Its clock has to have been further at that moment: a container
+    /// that is started again tells of another boot, too, and the machine has not lost what it kept in
+    /// memory.
+    fn has_survived(&self, clock: &ClockMark, run_last_ms: u64) -> bool {
+        let ran_ms = run_last_ms.saturating_sub(clock.run_ms);
+        let last_boot_ms = clock.boot_ms.saturating_add(ran_ms);
+        clock.boot_id != self.context.boot_id()
+            && clock.boot_id != 0
+            && self.context.sys.boot_ms() < last_boot_ms
     }
 
     /// `next_base` is where the segment behind it starts.

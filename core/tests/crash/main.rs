@@ -367,3 +367,30 @@ fn the_name_of_a_topic_whose_creator_died_is_synced_with_its_first_record() {
         }
     }
 }
+
+/// A container that is started again is told another boot, while the machine goes on: what was only
+/// written is not on the medium yet.
+#[test]
+fn another_boot_id_alone_puts_nothing_on_the_medium() {
+    let sys = FaultySys::new();
+    let log = open_well(&sys);
+    let topic = log.topic("t", Create::New, &small()).unwrap();
+    let record = Record {
+        value: Some(&[b'x'; 300]),
+        ..Record::default()
+    };
+    for _ in 0..8 {
+        topic.append(&record, Some(Durability::Written)).unwrap();
+    }
+    drop(topic);
+    kill(&sys, log);
+    sys.set_boot_id(77);
+    let log = open_well(&sys);
+    existing(&log, "t").sync().unwrap();
+    for how in Cut::all_policies() {
+        let cut = FaultySys::from_image(sys.cut(sys.operations(), how));
+        let log = open_well(&cut);
+        let records = support::read_all(&existing(&log, "t")).unwrap();
+        assert_eq!(records.len(), 8, "{how:?}");
+    }
+}
