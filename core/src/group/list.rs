@@ -247,6 +247,11 @@ fn make(
     };
     let mut state = State::new(topic.shared.partitions);
     state.cursors = place(log, topic, start)?;
+    // What it begins behind counts as given out, as far as it is there.
+    for (partition, cursor) in (0_u32..).zip(state.cursors.clone()) {
+        let (_, end) = topic.partition(partition)?.bounds();
+        state.give(partition, cursor.min(end));
+    }
     let group = Inner::new(context.clone(), topic.shared.clone(), number, body.clone())?;
     // The description comes last: with it the group is there, whatever happens.
     let started = group.start(state);

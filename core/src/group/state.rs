@@ -33,8 +33,8 @@ pub(crate) struct State {
     pub clock: Clock,
     /// For each partition, the offset of the next new record.
     pub cursors: Vec<u64>,
-    /// For each partition, behind the last record that was ever delivered: what the cursor passed
-    /// without delivering it may not have been there.
+    /// For each partition, behind the last record that was ever delivered, or was there before the
+    /// group: what the cursor passed else may never have been there.
     pub given: Vec<u64>,
     pub pending: Pending,
     pub consumers: Consumers,
