@@ -22,8 +22,8 @@ from selfcheck import unnoticed
 
 HERE = Path(__file__).resolve().parent
 LOG = "/mnt/log"
-# So many cuts one flash gets, before there is a new one.
-CUTS_OF_A_FLASH = 8
+# So many cuts one flash gets, before there is a new one; fewer where not all victims came else.
+CUTS_OF_A_FLASH = range(3, 9)
 # What a program that says `synced` too early leaves undone: what is with the kernel is on the flash
 # at once with jffs2, and with others not.
 LIES = {"jffs2": "buffered", "ubifs": "written"}
@@ -123,10 +123,13 @@ class Run:
         print(f"{self.board.name}: {text}", flush=True)
 
     def cut_all(self, victims: list[str], cuts: int) -> None:
+        least, most = min(CUTS_OF_A_FLASH), max(CUTS_OF_A_FLASH)
+        at_once = max(least, min(most, cuts // len(victims)))
         done = 0
+        left: list[str] = []
         while done < cuts and self.failed < FAILED_MAX:
-            victim = victims[done // CUTS_OF_A_FLASH % len(victims)]
-            done += self.one_flash(victim, min(CUTS_OF_A_FLASH, cuts - done))
+            left = left or self.dice.sample(victims, len(victims))
+            done += self.one_flash(left.pop(), min(at_once, cuts - done))
 
     def one_flash(self, victim: str, cuts: int) -> int:
         """A new flash, so many cuts, and a last look."""
