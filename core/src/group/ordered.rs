@@ -210,6 +210,10 @@ impl Member {
         inner.commit(held, &now, renewal.as_slice())?;
         // A tie to this boot stands in the journal by now; another one would end the session.
         let now = inner.now(&held.state);
+        if self.lost(&held.state, &now).is_some() {
+            // The session ended a moment ago, and what it had with it. The next read tells it.
+            return Ok(());
+        }
         let changes = quota::tend(&held.state, policy, me, now.ms);
         let mut share = self.share.lock();
         share.known = None;

@@ -1,8 +1,13 @@
 //! Ordered groups: each partition is one consumer's at a time, and its records come in their order.
 
 use super::desk::*;
+use crate::support::manual;
 use edgelog_core::sys::faulty::FaultySys;
+use edgelog_core::sys::{File, Hold, Lock, LockError, OpenHow, Sys};
 use edgelog_core::*;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 const TTL_MS: u64 = 1_000;
 const STALL_MS: u64 = 5_000;
@@ -510,4 +515,125 @@ fn what_cannot_be_is_refused() {
         a.member().release(Some(9)).unwrap_err().kind(),
         Kind::Invalid
     );
+}
+
+/// A machine that stands still for a second after the clock was read so often; 0: never.
+#[derive(Clone)]
+struct Halting {
+    sys: FaultySys,
+    after: Arc<AtomicU32>,
+}
+
+impl Sys for Halting {
+    fn open(&self, path: &str, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        self.sys.open(path, how)
+    }
+    fn size_bytes(&self, path: &str) -> io::Result<u64> {
+        self.sys.size_bytes(path)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.sys.rename(from, to)
+    }
+    fn unlink(&self, path: &str) -> io::Result<()> {
+        self.sys.unlink(path)
+    }
+    fn make_dir(&self, path: &str) -> io::Result<()> {
+        self.sys.make_dir(path)
+    }
+    fn remove_dir(&self, path: &str) -> io::Result<()> {
+        self.sys.remove_dir(path)
+    }
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        self.sys.list(path)
+    }
+    fn sync_dir(&self, path: &str) -> io::Result<()> {
+        self.sys.sync_dir(path)
+    }
+    fn lock(&self, path: &str, hold: Hold) -> std::result::Result<Box<dyn Lock>, LockError> {
+        self.sys.lock(path, hold)
+    }
+    fn wall_ms(&self) -> u64 {
+        self.sys.wall_ms()
+    }
+    fn boot_ms(&self) -> u64 {
+        let ms = self.sys.boot_ms();
+        let left = self.after.load(Ordering::Relaxed);
+        if left != 0 {
+            self.after.store(left - 1, Ordering::Relaxed);
+            if left == 1 {
+                self.sys.advance_ms(TTL_MS);
+            }
+        }
+        ms
+    }
+    fn boot_id(&self) -> u128 {
+        self.sys.boot_id()
+    }
+    fn random_u64(&self) -> u64 {
+        self.sys.random_u64()
+    }
+}
+
+/// A lease that ends in the middle of the read that would have renewed it is lost like any other: the
+/// consumer gets nothing more of that partition, and is told.
+#[test]
+fn who_stands_still_in_a_read_until_its_leases_are_over_has_none() {
+    let mut fenced = 0;
+    for after in 1..30 {
+        let sys = FaultySys::new();
+        let halting = Halting {
+            sys: sys.clone(),
+            after: Arc::default(),
+        };
+        let log = Log::open_on(Arc::new(halting.clone()), &manual()).unwrap();
+        let options = TopicOptions {
+            partitions: 2,
+            ..TopicOptions::default()
+        };
+        let topic = log.topic("t", Create::New, &options).unwrap();
+        let desk = Desk { sys, log, topic };
+        let group = desk.group(&ordered());
+        let mut a = group.consumer("a").unwrap();
+        let mut b = group.consumer("b").unwrap();
+        let c = group.consumer("c").unwrap();
+        assert_eq!(take(&mut a, 9), []);
+        assert_eq!(take(&mut b, 9), []);
+        assert_eq!(take(&mut a, 9), []);
+        assert_eq!(take(&mut b, 9), []);
+        assert_eq!(held_by(&group, "a"), [1]);
+        assert_eq!(held_by(&group, "b"), [0]);
+        // It waits its turn.
+        assert_eq!(c.member().acquire(600_000).unwrap(), []);
+        desk.sys.advance_ms(TTL_MS / 2);
+        assert_eq!(take(&mut a, 9), []);
+        fill(&desk, 2, 3);
+        // The lease of b is over, and that of a in a moment.
+        desk.sys.advance_ms(TTL_MS - 1);
+        halting.after.store(after, Ordering::Relaxed);
+        for _ in 0..2 {
+            let mut got = Vec::new();
+            let options = TakeOptions {
+                max: 9,
+                ..TakeOptions::default()
+            };
+            let taken = a.take(&options, &mut |record: RecordView<'_>, _| {
+                got.push(record.partition);
+            });
+            match taken {
+                Ok(_) => got.dedup(),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Fenced);
+                    fenced += 1;
+                    got.clear();
+                }
+            }
+            // None: they ended when it had read.
+            let held = held_by(&group, "a");
+            assert!(
+                held.is_empty() || got.iter().all(|partition| held.contains(partition)),
+                "after {after}: got {got:?}, has {held:?}"
+            );
+        }
+    }
+    assert!(fenced > 1);
 }
