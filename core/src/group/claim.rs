@@ -47,6 +47,16 @@ impl Consumer {
     ) -> Result<Delivery> {
         self.check()?;
         self.fetch.clear();
+        self.telling(|consumer, delivery| consumer.claim_into(claim, options, receiver, delivery))
+    }
+
+    fn claim_into(
+        &mut self,
+        claim: Claim<'_>,
+        options: &ClaimOptions,
+        receiver: &mut dyn Receiver,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
         let max = options.max.min(POSITIONS_MAX);
         let mut room = Room::new(max, options.max_bytes);
         let inner = self.member.group.inner.clone();
@@ -56,8 +66,7 @@ impl Consumer {
             let text = "an ordered group's records are their partition's holder's";
             return Err(Error::invalid(text));
         }
-        let mut delivery = Delivery::default();
-        let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
+        let me = self.keep_house(&inner, &mut held, &policy, delivery)?;
         let now = inner.now(&held.state);
         let wanted = Wanted {
             min_idle_ms: options.min_idle_ms,
@@ -73,10 +82,11 @@ impl Consumer {
             &mut room,
             &mut changes,
         )?;
-        delivery.count(&held.state, &changes);
+        let lost = delivery.with(&held.state, &changes);
         inner.commit(&mut held, &now, &changes)?;
-        self.give_copies(&mut delivery, receiver);
-        Ok(delivery)
+        delivery.tell(&lost);
+        self.give_copies(delivery, receiver);
+        Ok(())
     }
 }
 

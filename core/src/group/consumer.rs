@@ -2,7 +2,7 @@
 
 use super::change::{records, Change};
 use super::decide::{self, By, Outcome};
-use super::deliver::Take;
+use super::deliver::{Delivery, Take};
 use super::fetch::Fetch;
 use super::handle::{Group, Nack};
 use super::ordered::{self, Share};
@@ -142,6 +142,8 @@ pub struct Consumer {
     pub(super) places: Vec<Option<u64>>,
     /// Reads what was delivered before.
     pub(super) fetch: Fetch,
+    /// What a call found that failed.
+    pub(super) untold: Delivery,
 }
 
 impl Consumer {
@@ -162,6 +164,7 @@ impl Consumer {
             reader,
             places: vec![None; partitions],
             fetch,
+            untold: Delivery::default(),
         };
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);

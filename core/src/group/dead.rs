@@ -2,6 +2,7 @@
 //! came from and why.
 
 use super::change::{Change, Range};
+use super::deliver::Delivery;
 use super::fetch::{Fetch, Found, Room};
 use super::handle::Group;
 use super::pending::Run;
@@ -59,10 +60,16 @@ impl DeadLetters {
     /// Gives records up: copies them, and then says so. Nothing of the group is locked meanwhile:
     /// an append may have to make room, which asks groups what they need. A crash between the two
     /// leaves records that are given up, and copied, again. What was copied before a copy failed is
-    /// given up all the same. Answers how many were given up, and how many had expired.
-    pub(super) fn bury(&self, group: &Group, runs: &[Run], reason: &str) -> Result<(u64, u64)> {
+    /// given up all the same. Tells what was given up, and what had expired.
+    pub(super) fn bury(
+        &self,
+        group: &Group,
+        runs: &[Run],
+        reason: &str,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
         if runs.is_empty() {
-            return Ok((0, 0));
+            return Ok(());
         }
         let topic = self.topic.lock().clone();
         let mut found = Found::default();
@@ -85,10 +92,12 @@ impl DeadLetters {
             changes.push(Change::Expire { ranges: found.gone });
         }
         group.inner.commit(&mut held, &now, &changes)?;
-        copied?;
         let totals = &held.state.totals;
         let given_up = totals.given_up.saturating_sub(before.given_up);
-        Ok((given_up, totals.expired.saturating_sub(before.expired)))
+        let expired = totals.expired.saturating_sub(before.expired);
+        delivery.given_up = delivery.given_up.saturating_add(given_up);
+        delivery.expired = delivery.expired.saturating_add(expired);
+        copied
     }
 }
 

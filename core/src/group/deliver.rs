@@ -70,19 +70,28 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Adds what the changes tell of what is gone, before they are made in the state.
-    pub(super) fn count(&mut self, state: &State, changes: &[Change]) {
+    /// What the changes tell of what is gone, beside all before; asked before they are made in the
+    /// state.
+    pub(super) fn with(&self, state: &State, changes: &[Change]) -> Delivery {
+        let mut all = *self;
         for change in changes {
             let (sum, more) = match change {
-                Change::Expire { ranges } => (&mut self.expired, records(ranges)),
+                Change::Expire { ranges } => (&mut all.expired, records(ranges)),
                 Change::Skip { partition, to } => {
                     let skipped = to.saturating_sub(state.cursor(*partition));
-                    (&mut self.skipped, skipped)
+                    (&mut all.skipped, skipped)
                 }
                 _ => continue,
             };
             *sum = sum.saturating_add(more);
         }
+        all
+    }
+
+    /// The changes were made.
+    pub(super) fn tell(&mut self, lost: &Delivery) {
+        self.expired = lost.expired;
+        self.skipped = lost.skipped;
     }
 }
 
@@ -162,22 +171,47 @@ impl Consumer {
     pub fn take(&mut self, options: &TakeOptions, receiver: &mut dyn Receiver) -> Result<Delivery> {
         self.check()?;
         self.fetch.clear();
+        self.telling(|consumer, delivery| consumer.take_into(options, receiver, delivery))
+    }
+
+    /// Makes a call that tells what it finds. What one found that failed, the next one tells.
+    pub(super) fn telling(
+        &mut self,
+        call: impl FnOnce(&mut Consumer, &mut Delivery) -> Result<()>,
+    ) -> Result<Delivery> {
+        let mut delivery = std::mem::take(&mut self.untold);
+        if let Err(error) = call(self, &mut delivery) {
+            self.untold = Delivery {
+                records: 0,
+                redelivered: 0,
+                ..delivery
+            };
+            return Err(error);
+        }
+        Ok(delivery)
+    }
+
+    fn take_into(
+        &mut self,
+        options: &TakeOptions,
+        receiver: &mut dyn Receiver,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
         let max = options.max.min(POSITIONS_MAX);
         let mut room = Room::new(max, options.max_bytes);
         if options.take == Take::Own {
-            return self.own(&mut room, receiver);
+            return self.own(&mut room, receiver, delivery);
         }
         let inner = self.member.group.inner.clone();
-        let mut delivery = Delivery::default();
         // Whoever has entered knows the options that others may have changed.
         let mut held = inner.enter()?;
         let mut policy = inner.policy();
         if policy.max_deliveries != 0 && options.take == Take::Due {
             drop(held);
-            held = self.give_up(&inner, &mut delivery)?;
+            held = self.give_up(&inner, delivery)?;
             policy = inner.policy();
         }
-        let me = self.keep_house(&inner, &mut held, &policy, &mut delivery)?;
+        let me = self.keep_house(&inner, &mut held, &policy, delivery)?;
         let now = inner.now(&held.state);
         let mut changes = Vec::new();
         let (runs, open) = match policy.ordered {
@@ -197,7 +231,7 @@ impl Consumer {
         if policy.ordered {
             changes.extend(decide::pull_behind(&held.state, now.ms, &changes));
         }
-        self.give_copies(&mut delivery, receiver);
+        self.give_copies(delivery, receiver);
         let mut moves = Vec::new();
         let open = open.as_deref();
         let fresh = self.fresh(&held.state, &changes, open, &mut room, receiver, &mut moves)?;
@@ -210,14 +244,15 @@ impl Consumer {
             &fresh,
             &mut changes,
         );
-        delivery.count(&held.state, &changes);
+        let lost = delivery.with(&held.state, &changes);
         let new = usize::try_from(records(&fresh)).unwrap_or(usize::MAX);
         delivery.records = delivery.records.saturating_add(new);
         if options.at_most_once {
             acknowledge(&mut changes);
         }
         inner.commit(&mut held, &now, &changes)?;
-        Ok(delivery)
+        delivery.tell(&lost);
+        Ok(())
     }
 
     /// What comes before any delivery: the consumer is a member, the group knows what its topic
@@ -255,8 +290,9 @@ impl Consumer {
         let gone = decide::outlived(&held.state, policy, now.ms);
         let is_other = |change: &Change| *change != Change::Leave { consumer: me };
         changes.extend(gone.into_iter().filter(is_other));
-        delivery.count(&held.state, &changes);
+        let lost = delivery.with(&held.state, &changes);
         inner.commit(held, &now, &changes)?;
+        delivery.tell(&lost);
         if policy.ordered {
             self.member.tend(inner, held, policy, me, None)?;
         }
@@ -290,9 +326,8 @@ impl Consumer {
             let aside = decide::set_aside(&policy, now.ms, &dead);
             inner.commit(&mut held, &now, aside.as_slice())?;
             drop(held);
-            let (given_up, expired) = group.dead.bury(group, &dead, "not acknowledged in time")?;
-            delivery.given_up = delivery.given_up.saturating_add(given_up);
-            delivery.expired = delivery.expired.saturating_add(expired);
+            let reason = "not acknowledged in time";
+            group.dead.bury(group, &dead, reason, delivery)?;
         }
     }
 

@@ -4,6 +4,7 @@ use super::change::{Change, Range};
 use super::consumer::{Consumer, Member};
 use super::dead::DeadLetters;
 use super::decide::{self, By, Outcome, Policy, Wanted};
+use super::deliver::Delivery;
 use super::inner::Inner;
 use super::list;
 use super::options::GroupOptions;
@@ -214,12 +215,14 @@ impl Group {
             return Ok(outcomes);
         }
         let ready = self.dead.ready(self);
-        let buried = ready.and_then(|()| self.dead.bury(self, &given_up, nack.reason));
+        let mut told = Delivery::default();
+        let bury = |()| self.dead.bury(self, &given_up, nack.reason, &mut told);
+        let buried = ready.and_then(bury);
         if buried.is_err() {
             // As it was, where that can be done; else it is given up later.
             let _ = self.take_back(&given_up, aside_ms);
         }
-        buried.map(|_| outcomes)
+        buried.map(|()| outcomes)
     }
 
     /// What was set aside until then, and not given up, is again whose it was.

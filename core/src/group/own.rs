@@ -10,26 +10,30 @@ use super::pending::Owner;
 use crate::error::Result;
 
 impl Consumer {
-    pub(super) fn own(&mut self, room: &mut Room, receiver: &mut dyn Receiver) -> Result<Delivery> {
+    pub(super) fn own(
+        &mut self,
+        room: &mut Room,
+        receiver: &mut dyn Receiver,
+        delivery: &mut Delivery,
+    ) -> Result<()> {
         let inner = self.member.group.inner.clone();
         let mut held = inner.enter()?;
         let now = inner.now(&held.state);
-        let mut delivery = Delivery::default();
         if inner.policy().ordered {
             self.member.check_fence(&held.state, &now)?;
         }
         let Some(me) = self.member.number(&held.state) else {
-            return Ok(delivery);
+            return Ok(());
         };
         let mut begun = None;
-        let done = self.own_runs(&inner, &mut held, me, room, &mut begun, &now, &mut delivery);
+        let done = self.own_runs(&inner, &mut held, me, room, &mut begun, &now, delivery);
         if let (Err(_), Some((partition, first))) = (&done, begun) {
             // What was not given comes in the next call.
             held.state.pending.go_back(me, partition, first);
         }
         done?;
-        self.give_copies(&mut delivery, receiver);
-        Ok(delivery)
+        self.give_copies(delivery, receiver);
+        Ok(())
     }
 
     /// Copies what comes next of the consumer's own, as far as there is room; tells where it began.
@@ -68,7 +72,9 @@ impl Consumer {
         if !found.gone.is_empty() {
             changes.push(Change::Expire { ranges: found.gone });
         }
-        delivery.count(&held.state, &changes);
-        inner.commit(held, now, &changes)
+        let lost = delivery.with(&held.state, &changes);
+        inner.commit(held, now, &changes)?;
+        delivery.tell(&lost);
+        Ok(())
     }
 }

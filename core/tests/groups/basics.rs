@@ -693,9 +693,41 @@ fn what_was_copied_before_the_dead_letter_topic_was_full_is_copied_once() {
     }
     dead.configure(&TopicOptions::default()).unwrap();
     desk.sys.advance_ms(30_000);
-    assert_eq!(take(&mut a, 9), []);
+    let options = TakeOptions {
+        max: 9,
+        ..TakeOptions::default()
+    };
+    let (got, delivery) = take_with(&mut a, &options);
+    assert_eq!(got, []);
     assert_eq!(crate::support::read_all(&dead).unwrap().len(), 100);
     assert_eq!(group.stats().unwrap().given_up, 100);
+    // What the calls found that failed is told now.
+    assert_eq!(delivery.given_up, 100);
+}
+
+#[test]
+fn what_a_call_found_that_failed_the_next_one_tells() {
+    let desk = Desk::with(&small());
+    let group = desk.group(&GroupOptions::default());
+    let mut a = group.consumer("a").unwrap();
+    let fill = |records| (0..records).for_each(|_| desk.put(0, &"x".repeat(100)));
+    fill(40);
+    assert_eq!(take_up_to(&mut a, 40).len(), 40);
+    fill(30);
+    desk.sys.advance_ms(30_000);
+    let options = TakeOptions {
+        max: 9,
+        ..TakeOptions::default()
+    };
+    desk.sys.fail_reads(5, 1);
+    let failed = a.take(&options, &mut |_: RecordView<'_>, _| {});
+    assert_eq!(failed.unwrap_err().kind(), Kind::Io);
+    desk.sys.heal();
+    let expired = group.stats().unwrap().expired;
+    assert!(expired > 0);
+    let (got, delivery) = take_with(&mut a, &options);
+    assert_eq!((got.len(), delivery.expired), (9, expired));
+    assert_eq!(take_with(&mut a, &options).1.expired, 0);
 }
 
 #[test]
