@@ -128,9 +128,10 @@ impl Context {
     }
 
     /// Starts the log's running time where the newest of these marks says: on from a mark of this
-    /// boot, or behind the last known moment of another boot by the time since this boot. Where this
-    /// one has lasted longer than that one had at that moment, only by what it is longer: a container
-    /// that is started again tells of another boot, and the machine's clock has gone on all along.
+    /// boot, or behind the last known moment of another boot by the time since this boot. Where
+    /// this one has lasted longer than that one had at that moment, only by what it is longer: a
+    /// container that is started again tells of another boot, and the machine's clock has gone on
+    /// all along.
     /// A mark that does not tell its boot, or a machine that does not, adds nothing.
     pub(crate) fn start_clock(&self, marks: impl Iterator<Item = (ClockMark, u64)>) {
         let boot_ms = self.sys.boot_ms();

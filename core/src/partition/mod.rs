@@ -7,6 +7,7 @@
 //! - [`turn`]: the way in, between threads and between processes.
 //! - [`sync`]: onto the medium; callers that want it at the same moment share one sync.
 //! - [`recover`]: the state from the files, and what is to be repaired.
+//! - [`look`]: one of the files for that.
 //! - [`repair`]: what is put right.
 //! - [`refresh`]: what other processes have done since.
 //! - [`retain`]: the oldest segments go.
@@ -16,6 +17,7 @@
 mod append;
 mod compact;
 mod locate;
+mod look;
 pub(crate) mod recover;
 pub(crate) mod refresh;
 pub(crate) mod repair;

@@ -574,8 +574,8 @@ impl Sys for Halting {
     }
 }
 
-/// A lease that ends in the middle of the read that would have renewed it is lost like any other: the
-/// consumer gets nothing more of that partition, and is told.
+/// A lease that ends in the middle of the read that would have renewed it is lost like any other:
+/// the consumer gets nothing more of that partition, and is told.
 #[test]
 fn who_stands_still_in_a_read_until_its_leases_are_over_has_none() {
     let mut fenced = 0;
