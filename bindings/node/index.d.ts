@@ -111,7 +111,7 @@ export interface TopicChanges {
   syncIntervalMs?: number | undefined;
   /** Bytes of the write buffer of a partition. Default 65536. */
   bufferBytes?: number | undefined;
-  /** Bytes of a segment. Default: chosen from `maxBytes`. */
+  /** Bytes of a segment. Default: chosen from `maxBytes` and `logBytesMax`. */
   segmentBytes?: bigint | number | undefined;
   /** All files of the topic. Default 0: no limit. */
   maxBytes?: bigint | number | undefined;

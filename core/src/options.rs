@@ -146,8 +146,8 @@ pub struct TopicOptions {
     pub sync_interval_ms: u32,
     /// How much may be buffered per partition, in bytes; 0 is the default.
     pub buffer_bytes: u32,
-    /// The size of a segment in bytes; 0: a 64th of `max_bytes`, at least an erase block and at
-    /// most 16 MiB.
+    /// The size of a segment in bytes; 0: a 64th of `max_bytes` or of the log's `log_bytes_max`,
+    /// whichever is less, at least an erase block and at most 16 MiB.
     pub segment_bytes: u64,
     /// What the topic may take on the medium, in bytes; 0: no limit.
     pub max_bytes: u64,
@@ -171,8 +171,9 @@ pub struct TopicOptions {
 }
 
 impl TopicOptions {
-    /// The options with every "0 is the default" filled in, or why they cannot be.
-    pub(crate) fn resolved(&self) -> Result<TopicOptions> {
+    /// The options with every "0 is the default" filled in for a log with such a limit, or why they
+    /// cannot be.
+    pub(crate) fn resolved(&self, log_bytes_max: u64) -> Result<TopicOptions> {
         let mut o = self.clone();
         if o.partitions == 0 {
             o.partitions = 1;
@@ -184,7 +185,7 @@ impl TopicOptions {
             o.buffer_bytes = BUFFER_BYTES_DEFAULT;
         }
         if o.segment_bytes == 0 {
-            o.segment_bytes = chosen_segment_bytes(o.max_bytes);
+            o.segment_bytes = chosen_segment_bytes(o.max_bytes, log_bytes_max);
         }
         if o.compaction_keys_max == 0 {
             o.compaction_keys_max = COMPACTION_KEYS_DEFAULT;
@@ -255,11 +256,13 @@ impl TopicOptions {
     }
 }
 
-fn chosen_segment_bytes(max_bytes: u64) -> u64 {
-    if max_bytes == 0 {
-        return SEGMENT_BYTES_DEFAULT;
+/// By the narrower one of the topic's and the log's limit.
+fn chosen_segment_bytes(max_bytes: u64, log_bytes_max: u64) -> u64 {
+    let limits = [max_bytes, log_bytes_max].into_iter();
+    match limits.filter(|bytes| *bytes != 0).min() {
+        Some(bytes) => (bytes / 64).clamp(ERASE_BLOCK_BYTES, SEGMENT_BYTES_DEFAULT),
+        None => SEGMENT_BYTES_DEFAULT,
     }
-    (max_bytes / 64).clamp(ERASE_BLOCK_BYTES, SEGMENT_BYTES_DEFAULT)
 }
 
 /// How a reader is opened.

@@ -3,11 +3,19 @@
 use crate::error::{Error, Kind, Result};
 use crate::log::Inner;
 use crate::options::WhenFull;
+use crate::partition::Partition;
 use crate::topic;
 
 impl Inner {
-    /// Makes room for a new segment: by the topic's own limits, then by the log's.
-    pub(crate) fn make_room(&self, topic: &topic::Inner, needed: u64) -> Result<()> {
+    /// Makes room for a new segment of a partition: by the topic's own limits, then by the log's.
+    /// It may go over a limit by what the partition's active segment takes, if that may go as soon
+    /// as it is sealed: see [`Inner::settle_room`].
+    pub(crate) fn make_room(
+        &self,
+        topic: &topic::Inner,
+        partition: &Partition,
+        needed: u64,
+    ) -> Result<()> {
         self.see_all(topic)?;
         self.retain_by_age_and_count(topic)?;
         let options = topic.shared.options();
@@ -24,19 +32,30 @@ impl Inner {
                 if drop_oldest(std::iter::once((topic, &floors)))? {
                     continue;
                 }
-                if options.when_full == WhenFull::Reject || floors.hold() {
-                    return Err(full(&topic.shared.name, "max_bytes", options.max_bytes));
+                let holds = options.when_full == WhenFull::Reject || floors.hold();
+                // What its groups' files take does not stand in the way of the next records.
+                if holds && floors.passing_bytes(partition).is_none() {
+                    let name = &topic.shared.name;
+                    return Err(full(name, "max_bytes", options.max_bytes, needed));
                 }
                 break;
             }
         }
-        if self.context().is_over(needed) {
-            self.make_room_in_log(topic, needed)?;
+        let context = self.context();
+        if context.is_over(needed) {
+            let floors = self.floors(topic)?;
+            let is_made = self.drop_of_all(needed)?;
+            let passing_bytes = floors.passing_bytes(partition).unwrap_or(0);
+            if !is_made && context.is_over(needed.saturating_sub(passing_bytes)) {
+                let name = &topic.shared.name;
+                return Err(full(name, "log_bytes_max", context.log_bytes_max, needed));
+            }
         }
         Ok(())
     }
 
-    fn make_room_in_log(&self, topic: &topic::Inner, needed: u64) -> Result<()> {
+    /// Whatever is oldest in the log goes; false when that does not do.
+    fn drop_of_all(&self, needed: u64) -> Result<bool> {
         let topics = self.topics();
         let mut floors = Vec::new();
         for topic in &topics {
@@ -45,14 +64,21 @@ impl Inner {
         while self.context().is_over(needed) {
             let droppable = topics.iter().map(|topic| &**topic).zip(&floors);
             if !drop_oldest(droppable)? {
-                return Err(full(
-                    &topic.shared.name,
-                    "log_bytes_max",
-                    self.context().log_bytes_max,
-                ));
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// A new segment was begun: what was over a limit for that goes. What cannot go now goes with
+    /// the next one.
+    pub(crate) fn settle_room(&self, topic: &topic::Inner) {
+        if topic.shared.is_over(0) {
+            let _ = self.retain(topic);
+        }
+        if self.context().is_over(0) {
+            let _ = self.drop_of_all(0);
+        }
     }
 
     /// Up to where a topic's records may go when there is no room.
@@ -157,6 +183,11 @@ impl Floors {
         }
     }
 
+    /// What a partition's active segment takes, if it may go as soon as another takes its place.
+    fn passing_bytes(&self, partition: &Partition) -> Option<u64> {
+        partition.passing_bytes(self.of(partition.number))
+    }
+
     fn hold(&self) -> bool {
         !matches!(self, Floors::None)
     }
@@ -181,9 +212,8 @@ fn drop_oldest<'a>(topics: impl Iterator<Item = (&'a topic::Inner, &'a Floors)>)
 }
 
 #[cold]
-fn full(topic: &str, limit: &str, bytes: u64) -> Error {
-    Error::new(
-        Kind::Full,
-        format!("topic '{topic}' is full: {limit} is {bytes} bytes"),
-    )
+fn full(topic: &str, limit: &str, bytes: u64, needed: u64) -> Error {
+    let text =
+        format!("topic '{topic}' is full: {limit} is {bytes} bytes, a new segment takes {needed}");
+    Error::new(Kind::Full, text)
 }

@@ -129,7 +129,7 @@ impl Inner {
             return Err(Error::invalid(text));
         }
         given.partitions = topic.shared.partitions;
-        let resolved = given.resolved()?;
+        let resolved = given.resolved(context.log_bytes_max)?;
         // One change at a time, so that the file and the memory agree.
         let _changing = context.peers.change()?;
         topic.shared.refresh_options(context)?;
@@ -156,7 +156,7 @@ impl Inner {
         let context = self.context();
         let mut given = options.clone();
         given.partitions = given.partitions.max(1);
-        let resolved = given.resolved()?;
+        let resolved = given.resolved(context.log_bytes_max)?;
         let mut topics = self.topics.lock();
         if topics.sorted.len() >= TOPICS_MAX {
             return Err(Error::new(

@@ -487,3 +487,32 @@ fn f4_a_file_size_limit_is_a_full_disk() {
     let at = append_scenario(&topic, count, Durability::Synced).unwrap();
     assert_eq!(at.offset, count);
 }
+
+/// A log's limit alone bounds what its topics take, also where it is far below a segment's usual
+/// size.
+#[test]
+fn the_logs_limit_bounds_topics_that_say_nothing() {
+    for log_bytes_max in [150_000, 300_000, 8_000_000] {
+        let sys = FaultySys::new();
+        let options = LogOptions {
+            log_bytes_max: Some(log_bytes_max),
+            ..manual()
+        };
+        let log = Log::open_on(std::sync::Arc::new(sys.clone()), &options).unwrap();
+        let topic = log.topic("t", Create::New, &TopicOptions::default());
+        let topic = topic.unwrap();
+        let segment_bytes = topic.options().unwrap().segment_bytes;
+        assert!(segment_bytes >= 65_536 && segment_bytes <= log_bytes_max);
+        let value = [7; 10_000];
+        for _ in 0..3 * log_bytes_max / 10_000 {
+            let record = Record {
+                value: Some(&value),
+                ..Record::default()
+            };
+            topic.append(&record, Some(Durability::Written)).unwrap();
+            let bytes = sys.image().bytes_total();
+            assert!(bytes <= log_bytes_max, "{bytes} of {log_bytes_max}");
+        }
+        assert!(topic.stats().unwrap().bytes > log_bytes_max / 3);
+    }
+}

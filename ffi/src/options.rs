@@ -117,7 +117,7 @@ pub struct edgelog_topic_options {
     pub sync_interval_ms: u32,
     /// What may be buffered for each partition. 0: 65536.
     pub buffer_bytes: u32,
-    /// The size of a segment. 0: chosen from max_bytes.
+    /// The size of a segment. 0: chosen from max_bytes and the log's log_bytes_max.
     pub segment_bytes: u64,
     /// What the topic may take on the medium. 0: no limit.
     pub max_bytes: u64,

@@ -124,6 +124,11 @@ impl Group {
             self.topic.partition(number)?;
         }
         self.inner.check()?;
+        if start != Start::Earliest {
+            // What is passed over, or others could get these offsets after a power cut. Where that
+            // fails nothing is appended any more.
+            let _ = self.topic.partitions.iter().try_for_each(|p| p.sync());
+        }
         let places = list::place(&self.log, &self.topic, start)?;
         let mut held = self.inner.enter()?;
         let now = self.inner.now(&held.state);

@@ -154,15 +154,10 @@ impl Topic {
     }
 }
 
-/// Where a reader that starts there would begin in each partition. What it passes over is put on
-/// the medium, or others could get these offsets after a power cut, and be passed over, too.
+/// Where a reader that starts there would begin in each partition.
 pub(super) fn place(log: &Arc<Log>, topic: &Arc<Topic>, start: Start) -> Result<Vec<u64>> {
     let mut cursors = Vec::new();
     for partition in 0..topic.shared.partitions {
-        if start != Start::Earliest {
-            // Where that fails nothing is appended any more.
-            let _ = topic.partition(partition)?.sync();
-        }
         let options = ReaderOptions {
             partition: Some(partition),
             start,

@@ -87,13 +87,16 @@ impl Loading<'_> {
             .unwrap_or_default();
         let size = |path: &str| sys.size_bytes(path).unwrap_or(0);
         let meta_bytes = size(&path).saturating_add(size(&checkpoint_path));
-        let options = body.options.resolved().or_else(|_| {
-            let defaults = TopicOptions {
-                partitions: body.options.partitions,
-                ..TopicOptions::default()
-            };
-            defaults.resolved()
-        })?;
+        let options = body
+            .options
+            .resolved(self.context.log_bytes_max)
+            .or_else(|_| {
+                let defaults = TopicOptions {
+                    partitions: body.options.partitions,
+                    ..TopicOptions::default()
+                };
+                defaults.resolved(self.context.log_bytes_max)
+            })?;
         Ok(Some(Found {
             dir,
             body,

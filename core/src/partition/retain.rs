@@ -39,6 +39,14 @@ impl Partition {
         })
     }
 
+    /// What the active segment takes, if it may go as soon as it is sealed: there are no others,
+    /// and all its offsets lie below `floor`.
+    pub(crate) fn passing_bytes(&self, floor: u64) -> Option<u64> {
+        let state = self.look().ok()?;
+        let passes = state.sealed.is_empty() && state.next_offset() <= floor;
+        passes.then(|| state.bytes())
+    }
+
     /// Removes the oldest sealed segment; false when there is none below `floor`.
     pub(crate) fn drop_oldest(&self, floor: u64) -> Result<bool> {
         let mut state = self.enter()?;

@@ -161,6 +161,9 @@ impl Topic {
         loop {
             match append(durability, room)? {
                 Appended::At(offset) => {
+                    if room == Room::Made {
+                        self.log.settle_room(&self.inner);
+                    }
                     return Ok(Position {
                         partition: partition.number,
                         offset,
@@ -171,7 +174,7 @@ impl Topic {
                     partition.flush()?;
                     partition.wait_for_compaction(&self.inner.shared.options());
                     _changing = Some(self.log.context().peers.change()?);
-                    self.log.make_room(&self.inner, bytes)?;
+                    self.log.make_room(&self.inner, partition, bytes)?;
                     room = Room::Made;
                 }
             }

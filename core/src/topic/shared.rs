@@ -180,7 +180,7 @@ impl Shared {
             self.set_deleted();
         }
         self.check()?;
-        let options = body.and_then(|body| body.options.resolved().ok());
+        let options = body.and_then(|body| body.options.resolved(context.log_bytes_max).ok());
         if let Some(options) = options.filter(|o| o.partitions == self.partitions) {
             self.set_options(&options);
         }

@@ -561,3 +561,64 @@ fn missed(options_of_group: &GroupOptions) {
     );
     assert_eq!(group.stats().unwrap().skipped, 400);
 }
+
+/// All is acknowledged, but it lies in the only segment that there is: a new one takes its place,
+/// and it goes.
+#[test]
+fn what_all_have_acknowledged_makes_room_also_in_the_active_segment() {
+    for (segment_bytes, segments, partitions) in [(8, 2, 1), (1, 2, 1), (1, 3, 1), (8, 5, 4)] {
+        for when_full in [WhenFull::Reject, WhenFull::DropOldest] {
+            for hold_for_groups in [false, true] {
+                let sys = FaultySys::new();
+                let log = open_well(&sys);
+                let options = TopicOptions {
+                    partitions,
+                    segment_bytes: segment_bytes * KIB,
+                    max_bytes: segments * segment_bytes * KIB,
+                    when_full,
+                    hold_for_groups,
+                    ..TopicOptions::default()
+                };
+                let topic = log.topic("t", Create::New, &options).unwrap();
+                let group = topic.group("g", Create::New, Start::Earliest, &patient());
+                let group = group.unwrap().0;
+                let mut consumer = group.consumer("c").unwrap();
+                let mut count = 0;
+                for round in 0..20 {
+                    let before = count;
+                    // What holds nothing back is never full.
+                    while count - before < 500 {
+                        match append_scenario(&topic, count, Durability::Written) {
+                            Ok(_) => count += 1,
+                            Err(error) => {
+                                assert_eq!(error.kind(), Kind::Full, "{error}");
+                                break;
+                            }
+                        }
+                    }
+                    let what = format!("{options:?}, round {round}");
+                    assert!(count > before, "{what}: full though all is acknowledged");
+                    loop {
+                        let got = take(&mut consumer, 1_000);
+                        let got: Vec<Position> = got
+                            .iter()
+                            .map(|(partition, offset, _)| Position {
+                                partition: *partition,
+                                offset: *offset,
+                            })
+                            .collect();
+                        if got.is_empty() {
+                            break;
+                        }
+                        consumer.member().ack(&got).unwrap();
+                    }
+                    assert_eq!(group.stats().unwrap().lag, 0, "{what}");
+                    // The files of the group count, too; they are small here.
+                    let bytes = topic.stats().unwrap().bytes;
+                    let most = options.max_bytes + options.segment_bytes + 80 * KIB;
+                    assert!(bytes <= most, "{what}: {bytes} bytes");
+                }
+            }
+        }
+    }
+}

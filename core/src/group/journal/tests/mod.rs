@@ -50,7 +50,7 @@ impl Process {
             segment_bytes: 64 * 1024,
             ..TopicOptions::default()
         };
-        let topic = topic.resolved().unwrap();
+        let topic = topic.resolved(0).unwrap();
         Process {
             sys: sys.clone(),
             context: Context::new(Arc::new(sys.clone()), &options),
