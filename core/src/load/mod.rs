@@ -175,10 +175,11 @@ pub(crate) fn refresh(context: &Arc<Context>, topics: &mut Vec<Arc<topic::Inner>
         }
         is_there
     });
-    for dir in dirs {
-        if topics.iter().any(|topic| topic.shared.dir == dir) {
-            continue;
-        }
+    let number_of = |topic: &Arc<topic::Inner>| names::topic_number(&topic.shared.dir);
+    let mut known: Vec<Option<u32>> = topics.iter().map(number_of).collect();
+    known.sort_unstable();
+    let is_known = |dir: &String| known.binary_search(&names::topic_number(dir)).is_ok();
+    for dir in dirs.into_iter().filter(|dir| !is_known(dir)) {
         let found = loading.find_topic(dir).and_then(|found| match found {
             Some(found)
                 if topics
