@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,76 @@ def test_exceptions_in_the_warning_are_no_crash(script: Any, path: Path) -> None
     )
     assert done.stdout == "alive\n"
     assert "ResourceWarning: unclosed log" in done.stderr
+
+
+NOTHING_IS_CLOSED = """
+import sys, edgelog
+path = sys.argv[1]
+
+def records():
+    consumer = edgelog.open(path).topic("topic").group("group").consumer("a")
+    for record in consumer.records(timeout=0):
+        raise ZeroDivisionError(record.offset)
+
+def compaction():
+    with edgelog.open(path).topic("topic").compaction() as run:
+        raise ZeroDivisionError(run)
+
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        return type(error).__name__
+
+with edgelog.open(path) as log:
+    log.topic("topic").append(b"x")
+for call in (
+    lambda: edgelog.open(path).topic(""),
+    lambda: edgelog.open(path).topic("topic", when_full="never"),
+    lambda: edgelog.open(path).topic("topic").append(None),
+    lambda: edgelog.open(path).topic("topic").append(1.5),
+    lambda: edgelog.open(path).topic("topic").append_batch([None]),
+    lambda: next(edgelog.open(path).topic("topic").reader(start="latest")),
+    lambda: next(edgelog.open(path).topic("topic").reader(start="latest").follow(timeout=0)),
+    lambda: edgelog.open(path).topic("topic").reader(start=1.5),
+    lambda: edgelog.open(path).topic("topic").group(""),
+    lambda: edgelog.open(path).topic("topic").group("group").consumer(""),
+    lambda: edgelog.open(path).topic("topic").group("group").consumer("a").ack(None),
+    lambda: next(edgelog.open(path).topic("empty").group("g").consumer("a").records(timeout=0)),
+    lambda: edgelog.open(path).nothing,
+    records,
+    compaction,
+):
+    print(raised(call))
+"""
+
+
+@pytest.mark.parametrize("warnings", ["ignore", "always", "error"])
+def test_an_exception_outlives_the_handles_that_it_ends(
+    script: Any, path: Path, warnings: str
+) -> None:
+    done = script(NOTHING_IS_CLOSED, path, flags=["-W", warnings])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        "InvalidError",
+        "InvalidError",
+        "InvalidError",
+        "TypeError",
+        "TypeError",
+        "StopIteration",
+        "StopIteration",
+        "TypeError",
+        "InvalidError",
+        "InvalidError",
+        "TypeError",
+        "StopIteration",
+        "AttributeError",
+        "ZeroDivisionError",
+        "ZeroDivisionError",
+    ]
+    assert "SystemError" not in done.stderr
+    count = 0 if warnings == "ignore" else 15
+    assert len(re.findall("(?m)^.*ResourceWarning: unclosed log", done.stderr)) == count
 
 
 def test_subinterpreters_are_refused(script: Any) -> None:

@@ -47,3 +47,13 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
 pub fn invalid(py: Python<'_>, text: &str) -> PyErr {
     exception(py, &Error::new(Status::INVALID, text))
 }
+
+/// Does what a finalizer has to do. It may run while an exception is under way: that one is told to
+/// the work, and stays what it was.
+pub fn finalize(py: Python<'_>, work: impl FnOnce(Option<&PyErr>)) {
+    let under_way = PyErr::take(py);
+    work(under_way.as_ref());
+    if let Some(under_way) = under_way {
+        under_way.restore(py);
+    }
+}

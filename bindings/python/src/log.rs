@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::convert::{milliseconds, Number};
 use crate::exit;
-use crate::failure::Raise;
+use crate::failure::{exception, finalize, Raise};
 use crate::figures::quoted;
 use crate::options::{self, Changes};
 use crate::reader::ignore_forked;
@@ -243,6 +243,19 @@ impl Log {
     fn quoted_path(&self, py: Python<'_>) -> PyResult<String> {
         quoted(py, &self.path.to_string_lossy())
     }
+
+    fn warn_and_close(&self, py: Python<'_>) {
+        let path = self.quoted_path(py).unwrap_or_default();
+        if let Ok(text) = CString::new(format!("unclosed log {path}")) {
+            let category = py.get_type::<PyResourceWarning>();
+            if let Err(error) = PyErr::warn(py, &category, &text, 1) {
+                error.write_unraisable(py, None);
+            }
+        }
+        if let Err(error) = py.detach(|| self.inner.close()) {
+            exception(py, &error).write_unraisable(py, None);
+        }
+    }
 }
 
 impl Drop for Log {
@@ -251,17 +264,6 @@ impl Drop for Log {
         if self.inner.is_closed() || self.process != std::process::id() {
             return;
         }
-        Python::try_attach(|py| {
-            let path = self.quoted_path(py).unwrap_or_default();
-            if let Ok(text) = CString::new(format!("unclosed log {path}")) {
-                let category = py.get_type::<PyResourceWarning>();
-                if let Err(error) = PyErr::warn(py, &category, &text, 1) {
-                    error.write_unraisable(py, None);
-                }
-            }
-            if let Err(error) = py.detach(|| self.inner.close()) {
-                crate::failure::exception(py, &error).write_unraisable(py, None);
-            }
-        });
+        Python::try_attach(|py| finalize(py, |_| self.warn_and_close(py)));
     }
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::consumer::{Consumer, OnFence};
 use crate::convert;
-use crate::failure::exception;
+use crate::failure::{exception, finalize};
 use crate::record::Record;
 use crate::settle::{give_back, nack_for};
 
@@ -147,12 +147,8 @@ impl Drop for Records {
         // At the end of the interpreter nobody attaches any more; then the records come again when
         // their time is over.
         Python::try_attach(|py| {
-            let error = PyErr::take(py);
             let member = self.consumer.get().member();
-            release(py, member, &state, error.as_ref());
-            if let Some(error) = error {
-                error.restore(py);
-            }
+            finalize(py, |error| release(py, member, &state, error));
         });
     }
 }
