@@ -129,15 +129,31 @@ def test_timestamps(topic: edgelog.Topic) -> None:
     topic.append(b"x", timestamp=elsewhere)
     topic.append(b"x", timestamp=1_796_040_000_123)
     topic.append(b"x", timestamp=0)
-    topic.append(b"x", timestamp=2**64 - 1)
-    first, second, third, zero, huge = topic.reader()
+    first, second, third, zero = topic.reader()
     assert first.timestamp_ms == second.timestamp_ms == third.timestamp_ms == 1_796_040_000_123
     assert first.timestamp == moment.replace(microsecond=123000)
     assert first.timestamp.tzinfo == datetime.timezone.utc
     assert zero.timestamp == datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-    assert huge.timestamp_ms == 2**64 - 1
-    with pytest.raises(OverflowError):
-        _ = huge.timestamp
+
+
+def test_the_last_time_and_those_behind_it(topic: edgelog.Topic) -> None:
+    last = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
+    topic.append(b"x", timestamp=last)
+    topic.append(b"x", timestamp=253_402_300_799_999)
+    for record in topic.reader():
+        assert record.timestamp_ms == 253_402_300_799_999
+        assert record.timestamp == last.replace(microsecond=999000)
+
+    class Late:
+        def timestamp(self) -> float:
+            return 1e300
+
+    for wrong in (253_402_300_800_000, 2**63, 2**64 - 1, 2**64, Late()):
+        with pytest.raises(edgelog.InvalidError):
+            topic.append(b"x", timestamp=wrong)  # type: ignore[arg-type]
+        with pytest.raises(edgelog.InvalidError):
+            topic.delete(b"x", timestamp=wrong)  # type: ignore[arg-type]
+    assert topic.stats().records == 2
 
 
 def test_every_millisecond_of_a_datetime_comes_through(topic: edgelog.Topic) -> None:

@@ -213,8 +213,19 @@ pub fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Timeout> {
     }
 }
 
+/// The last millisecond that a datetime can tell.
+const TIMESTAMP_MS_MAX: u64 = 253_402_300_799_999;
+
 /// A time of a caller in milliseconds since 1970: a number of them, or a datetime.
 pub fn timestamp_ms(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let ms = milliseconds_of(object)?;
+    if ms > TIMESTAMP_MS_MAX {
+        return Err(invalid(object.py(), "a time is before the year 10000"));
+    }
+    Ok(ms)
+}
+
+fn milliseconds_of(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let py = object.py();
     if object.is_instance_of::<PyInt>() {
         return Ok(object.extract::<Number<u64>>()?.0);
@@ -228,7 +239,13 @@ pub fn timestamp_ms(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     if seconds >= 0.0 {
         // By way of whole microseconds, which is what a datetime has: the binary fraction of the
         // seconds may be a little less than the millisecond that is meant.
-        Ok((seconds * 1e6).round() as u64 / 1000)
+        let ms = (seconds * 1e6).round() as u64 / 1000;
+        // Of the last datetime, the seconds are rounded up into the year 10000.
+        Ok(if ms == TIMESTAMP_MS_MAX + 1 {
+            TIMESTAMP_MS_MAX
+        } else {
+            ms
+        })
     } else {
         Err(invalid(py, "a time is not before 1970"))
     }
