@@ -83,10 +83,13 @@ pub fn keep_all() -> Keep {
     Keep::of(edgelog_abi::Keep::All)
 }
 
-/// Keep the last so many records of each key. A tombstone deletes those before it.
+/// Keep the last so many records of each key, 1 or more. A tombstone deletes those before it.
 #[pyfunction]
-pub fn keep_last(count: Number<u64>) -> Keep {
-    Keep::of(edgelog_abi::Keep::Last(count.0))
+pub fn keep_last(py: Python<'_>, count: Number<u64>) -> PyResult<Keep> {
+    if count.0 == 0 {
+        return Err(invalid(py, "keep_last keeps 1 record or more"));
+    }
+    Ok(Keep::of(edgelog_abi::Keep::Last(count.0)))
 }
 
 /// Keep the records that are not older than this timedelta or so many seconds, in the log's running
