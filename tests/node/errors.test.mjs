@@ -126,6 +126,105 @@ test('INVALID: options that are not there or not right', async (t) => {
   assert.deepEqual(await log.topics(), []);
 });
 
+// Each call that takes options, as what it is called on, its name, and what stands before them.
+async function callsWithOptions(t) {
+  const log = await openLog(t);
+  const topic = await log.topic('t');
+  const group = await topic.group('g');
+  const on = {
+    log,
+    topic,
+    group,
+    reader: await topic.reader(),
+    consumer: await group.consumer('c'),
+    compaction: await topic.compaction(),
+  };
+  const place = { partition: 0, offset: 0n };
+  const calls = [
+    ['log', 'topic', 'u'],
+    ['topic', 'append', 'v'],
+    ['topic', 'appendBatch', ['v']],
+    ['topic', 'delete', 'k'],
+    ['topic', 'configure'],
+    ['topic', 'reader'],
+    ['topic', 'group', 'h'],
+    ['reader', 'read'],
+    ['group', 'configure'],
+    ['group', 'seek', 'earliest'],
+    ['group', 'pending'],
+    ['group', 'nack', place],
+    ['group', 'removeConsumer', 'd'],
+    ['consumer', 'read'],
+    ['consumer', 'claim', place],
+    ['consumer', 'claimFrom', 'd'],
+    ['consumer', 'claimIdle'],
+    ['consumer', 'nack', place],
+    ['consumer', 'acquire'],
+    ['compaction', 'read'],
+  ];
+  const inPlace = calls.map(([whose, call, ...args]) => [whose, `${call}Sync`, ...args]);
+  // These give what they give at once.
+  inPlace.push(['reader', 'follow'], ['consumer', 'follow']);
+  return { on, calls, inPlace };
+}
+
+test('INVALID: options of no call', async (t) => {
+  const { on, calls, inPlace } = await callsWithOptions(t);
+  for (const [options, message] of [
+    [{ durabilty: 'synced' }, 'there is no option durabilty'],
+    [{ timeout: 5 }, 'there is no option timeout'],
+    [{ constructor: 5 }, 'there is no option constructor'],
+    [['k'], 'there is no option 0'],
+    [null, /are an object$/],
+    ['key', /are an object$/],
+    [5, /are an object$/],
+    [() => {}, /are an object$/],
+  ]) {
+    const expected = { name: 'EdgelogError', code: 'INVALID', message };
+    for (const [whose, call, ...args] of calls) {
+      const told = `${whose}.${call} ${String(options)}`;
+      await assert.rejects(on[whose][call](...args, options), expected, told);
+    }
+    for (const [whose, call, ...args] of inPlace) {
+      const told = `${whose}.${call} ${String(options)}`;
+      assert.throws(() => on[whose][call](...args, options), expected, told);
+    }
+  }
+  assert.equal((await on.topic.stats()).records, 0n);
+  const expected = { code: 'INVALID', message: 'there is no option key' };
+  await assert.rejects(on.topic.delete('k', { key: 'other' }), expected);
+  assert.throws(() => on.topic.deleteSync('k', { key: 'other' }), expected);
+  await assert.rejects(on.topic.appendBatch(['v'], { key: 'k' }), expected);
+});
+
+test('INVALID: a signal that is none', async (t) => {
+  const { on } = await callsWithOptions(t);
+  const expected = { code: 'INVALID', message: 'signal is an AbortSignal' };
+  for (const signal of [5, null, 'abort', {}, new AbortController(), new EventTarget()]) {
+    for (const whose of ['reader', 'consumer']) {
+      await assert.rejects(on[whose].read({ signal }), expected);
+      assert.throws(() => on[whose].follow({ signal }), expected);
+    }
+  }
+  const { signal } = new AbortController();
+  for (const whose of ['reader', 'consumer']) {
+    assert.deepEqual(await on[whose].read({ signal }), []);
+    // In place, nothing could come that ends a wait.
+    assert.throws(() => on[whose].readSync({ signal }), { message: 'there is no option signal' });
+  }
+});
+
+test('options that are undefined, inherited or without a prototype are options', async (t) => {
+  const topic = await openTopic(t);
+  const base = { key: 'k', of: 'all calls' };
+  await topic.append('a', undefined);
+  await topic.append('b', { durability: undefined, key: undefined });
+  await topic.append('c', Object.create(base, { partition: { value: 0, enumerable: true } }));
+  await topic.append('d', Object.assign(Object.create(null), { key: 'k' }));
+  const keys = (await (await topic.reader()).read()).map(({ key }) => key && key.toString());
+  assert.deepEqual(keys, [null, null, 'k', 'k']);
+});
+
 test('names that look like paths are names', async (t) => {
   const parent = directory(t);
   const log = await open(join(parent, 'log'));

@@ -6,6 +6,7 @@ const { disposable } = require('./dispose.cjs');
 const { invalid, later, now } = require('./error.cjs');
 const { native } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
+const often = require('./often.cjs');
 const options = require('./options.cjs');
 const { Turn } = require('./turn.cjs');
 const { unpack } = require('./unpack.cjs');
@@ -134,7 +135,7 @@ class Internals {
   }
 }
 
-const maxOf = (given) => options.readMax(options.object(given, 'the options of a read').max);
+const maxOf = (given) => options.readMax(often.goOver(given).max);
 
 // After BUSY a commit may be tried again.
 const isOver = (error) => error?.code !== 'BUSY' && error?.code !== 'MISUSE';

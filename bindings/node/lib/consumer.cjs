@@ -62,7 +62,7 @@ class Consumer {
   }
 
   readSync(given) {
-    const { choices, milliseconds } = options.consumerRead(given);
+    const { choices, milliseconds } = options.consumerReadSync(given);
     this.#turn.check();
     this.#ahead?.pruneSync();
     const rest = this.#rest(choices);

@@ -6,6 +6,7 @@ const { types } = require('node:util');
 
 const { invalid } = require('./error.cjs');
 const { keyBytes } = require('./key.cjs');
+const { object, signal } = require('./often.cjs');
 
 const U32_MAX = 0xffffffff;
 // As a timeout: until something comes.
@@ -185,15 +186,11 @@ const ACK = choice('explicit', 'auto');
 const ACK_AUTO = 1;
 const REMOVAL = choice('release', 'acknowledge', 'if_idle');
 
-function object(options, what) {
-  if (options === undefined) return {};
-  if (typeof options === 'object' && options !== null) return options;
-  throw invalid(`${what} are an object`);
-}
-
 function checked(table, options, others = []) {
   for (const name of Object.keys(options)) {
-    if (!(name in table) && !others.includes(name)) throw invalid(`there is no option ${name}`);
+    if (!Object.hasOwn(table, name) && !others.includes(name)) {
+      throw invalid(`there is no option ${name}`);
+    }
   }
   const result = {};
   for (const [name, kind] of Object.entries(table)) {
@@ -269,10 +266,21 @@ function groupSeek(start, options) {
 // Of a read of a consumer: what the addon takes, and how to wait.
 function consumerRead(options, max = CONSUMER_RECORDS, timeoutDefault = 0) {
   options = object(options, 'the options of a read');
-  const choices = checked(TAKE, options, ['max', 'timeoutMs', 'signal']);
+  signal(options.signal);
+  const read = taken(options, ['max', 'timeoutMs', 'signal'], max, timeoutDefault);
+  return { ...read, signal: options.signal };
+}
+
+// In place, nothing could come that ends a wait.
+function consumerReadSync(options) {
+  options = object(options, 'the options of a read');
+  return taken(options, ['max', 'timeoutMs'], CONSUMER_RECORDS, 0);
+}
+
+function taken(options, others, max, timeoutDefault) {
+  const choices = checked(TAKE, options, others);
   choices.max = readMax(options.max ?? max);
-  const milliseconds = timeoutMs(options.timeoutMs ?? timeoutDefault);
-  return { choices, milliseconds, signal: options.signal };
+  return { choices, milliseconds: timeoutMs(options.timeoutMs ?? timeoutDefault) };
 }
 
 // A loop takes one at a time: what lies here could be done by others.
@@ -316,7 +324,7 @@ function nack(options) {
 }
 
 function pendingFilter(options) {
-  options = object(options, 'the filter of pending records');
+  options = object(options, 'the options of pending');
   const choices = checked(PENDING, options, ['consumer', 'partition', 'lastOffset', 'max']);
   const { consumer, partition, lastOffset } = options;
   if (consumer !== undefined) {
@@ -406,6 +414,7 @@ module.exports = {
   claimIdle,
   consumerFollow,
   consumerRead,
+  consumerReadSync,
   durability,
   groupChanges,
   groupOptions,
@@ -413,7 +422,6 @@ module.exports = {
   logOptions,
   nack,
   name,
-  object,
   offset,
   pendingFilter,
   readMax,

@@ -6,6 +6,7 @@ const { disposable } = require('./dispose.cjs');
 const { invalid, later, now } = require('./error.cjs');
 const { native, wait } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
+const often = require('./often.cjs');
 const options = require('./options.cjs');
 const { Turn } = require('./turn.cjs');
 const { unpack } = require('./unpack.cjs');
@@ -33,7 +34,7 @@ class Reader {
   }
 
   async read(given) {
-    const { max, timeoutMs, signal } = options.object(given, 'the options of a read');
+    const { max, timeoutMs, signal } = often.read(given);
     const [count, milliseconds] = [options.readMax(max), options.timeoutMs(timeoutMs)];
     signal?.throwIfAborted();
     return this.#turn.alone(() => {
@@ -42,7 +43,7 @@ class Reader {
   }
 
   readSync(given) {
-    const { max, timeoutMs } = options.object(given, 'the options of a read');
+    const { max, timeoutMs } = often.readSync(given);
     const [count, milliseconds] = [options.readMax(max), options.timeoutMs(timeoutMs)];
     this.#turn.check();
     return this.#turn.take(count) ?? this.#readSync(count, milliseconds);
@@ -55,7 +56,7 @@ class Reader {
 
   // On and on.
   follow(given) {
-    const { timeoutMs, signal } = options.object(given, 'the options of follow');
+    const { timeoutMs, signal } = often.follow(given);
     return this.#iterator(options.timeoutMs(timeoutMs ?? Infinity), signal);
   }
 

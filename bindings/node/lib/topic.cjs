@@ -8,14 +8,13 @@ const { fromNative, invalid, later, now, settled } = require('./error.cjs');
 const { newGroup } = require('./group.cjs');
 const { native } = require('./host.cjs');
 const { keyBytes } = require('./key.cjs');
+const often = require('./often.cjs');
 const options = require('./options.cjs');
 const { packBatch, withPacker } = require('./pack.cjs');
 const { position } = require('./position.cjs');
 const { AppendQueue } = require('./queue.cjs');
 const { openReader, openReaderSync } = require('./reader.cjs');
 const { unpack } = require('./unpack.cjs');
-
-const NO_OPTIONS = Object.freeze({});
 
 class Topic {
   #topic;
@@ -42,14 +41,14 @@ class Topic {
     return native.topicIsClosed(this.#topic);
   }
 
-  async append(value, given = NO_OPTIONS) {
-    const { key, headers, timestampMs, partition, durability } = given;
+  async append(value, given) {
+    const { key, headers, timestampMs, partition, durability } = often.append(given);
     const level = options.durability(durability);
     return settled(this.#queue.record(level, value, key, headers, timestampMs, partition));
   }
 
-  appendSync(value, given = NO_OPTIONS) {
-    const { key, headers, timestampMs, partition, durability } = given;
+  appendSync(value, given) {
+    const { key, headers, timestampMs, partition, durability } = often.append(given);
     const level = options.durability(durability);
     return withPacker((packer) => {
       packer.record(value, key, headers, timestampMs, partition);
@@ -57,13 +56,13 @@ class Topic {
     });
   }
 
-  async appendBatch(records, given = NO_OPTIONS) {
-    const { partition, durability } = given;
+  async appendBatch(records, given) {
+    const { partition, durability } = often.batch(given);
     return settled(this.#queue.batch(options.durability(durability), records, partition));
   }
 
-  appendBatchSync(records, given = NO_OPTIONS) {
-    const { partition, durability } = given;
+  appendBatchSync(records, given) {
+    const { partition, durability } = often.batch(given);
     const level = options.durability(durability);
     return withPacker((packer) => {
       const count = packBatch(packer, records, partition);
@@ -79,12 +78,12 @@ class Topic {
     }
   }
 
-  async delete(key, given = NO_OPTIONS) {
-    return this.append(null, { ...given, key });
+  async delete(key, given) {
+    return this.append(null, { ...often.deletion(given), key });
   }
 
-  deleteSync(key, given = NO_OPTIONS) {
-    return this.appendSync(null, { ...given, key });
+  deleteSync(key, given) {
+    return this.appendSync(null, { ...often.deletion(given), key });
   }
 
   async latest(key) {
