@@ -22,9 +22,9 @@ function shown(page) {
   return source;
 }
 
-// Runs a worker, and kills it as soon as `isOver`.
-async function killedWhen(isOver, file, cwd, name) {
-  const child = spawn(process.execPath, [file, name], { cwd, stdio: 'inherit' });
+// Runs a worker, with a name or without, and kills it as soon as `isOver`.
+async function killedWhen(isOver, file, cwd, ...names) {
+  const child = spawn(process.execPath, [file, ...names], { cwd, stdio: 'inherit' });
   const ended = once(child, 'close');
   while (child.exitCode === null && !(await isOver())) await sleep(5);
   assert.equal(child.exitCode, null, 'a worker ended by itself');
@@ -57,7 +57,7 @@ async function doneByKilled(t, cwd, source, group) {
     const { lag, pending } = await group.stats();
     return lag === 0n && pending === 0n;
   };
-  await killedWhen(isDone, file, cwd, 'c');
+  await killedWhen(isDone, file, cwd);
   const { acknowledged, redelivered, givenUp } = await group.stats();
   const lines = readFileSync(join(cwd, 'done'), 'utf8').trimEnd().split('\n');
   t.diagnostic(`${kills} kills, ${redelivered} jobs came again, ${lines.length} were done`);
