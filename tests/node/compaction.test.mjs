@@ -233,7 +233,7 @@ test('wrong arguments are INVALID, and limits TOO_LARGE', async (t) => {
 });
 
 test('closing the log ends it', async (t) => {
-  const log = await edgelog.open(join(directory(t), 'log'));
+  const log = await edgelog.open(join(directory(), 'log'));
   const topic = await log.topic('t');
   topic.appendSync('v');
   const compaction = await topic.compaction();

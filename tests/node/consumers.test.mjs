@@ -197,7 +197,7 @@ test('acknowledgements by promise keep their order, and close waits for them', a
 });
 
 test('a read that comes while its log is being closed is told so', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const told = new Set();
   for (let i = 0; i < 100; i++) {
     const log = await edgelog.open(path);
@@ -213,7 +213,7 @@ test('a read that comes while its log is being closed is told so', async (t) => 
 });
 
 test('the log closes after acknowledgements under way', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await edgelog.open(path);
   const topic = await log.topic('t');
   await topic.appendBatch(['a', 'b']);
@@ -258,7 +258,7 @@ test('many waits leave the pool to others, and the event loop alone', async (t) 
 });
 
 test('closing in any order, and a closed log holds no files', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const files = () =>
     readdirSync('/proc/self/fd')
       .map((fd) => {
@@ -316,7 +316,7 @@ function child(test, source, options) {
     const topic = await log.topic('t');
     const group = await topic.group('g');
   `;
-  const args = [join(directory(test), 'log')];
+  const args = [join(directory(), 'log')];
   return runModule(test, prologue + source, { args, ...options });
 }
 

@@ -73,7 +73,7 @@ test('positions cross, small and large', () => {
 });
 
 test('INVALID: options that are not there or not right', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   for (const options of [
     null,
     5,
@@ -226,7 +226,7 @@ test('options that are undefined, inherited or without a prototype are options',
 });
 
 test('names that look like paths are names', async (t) => {
-  const parent = directory(t);
+  const parent = directory();
   const log = await open(join(parent, 'log'));
   const names = ['../x', '.', '..', 'a', 'a/b', 'a.b', '/etc', '1', 'n\u00e4me', 'x'.repeat(255)];
   for (const name of names) await (await log.topic(name)).append(name);
@@ -272,7 +272,7 @@ test('CLOSED: after close, in every form', async (t) => {
 });
 
 test('NOT_FOUND and EXISTS', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   await assert.rejects(open(path, { create: 'never' }), { code: 'NOT_FOUND', status: -9 });
   const log = await open(path, { create: 'new' });
   await assert.rejects(log.topic('t', { create: 'never' }), { code: 'NOT_FOUND' });
@@ -284,7 +284,7 @@ test('NOT_FOUND and EXISTS', async (t) => {
 });
 
 test('LOCKED says who holds it', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await open(path, { mode: 'exclusive' });
   const child = await runModule(
     t,
@@ -298,7 +298,7 @@ test('LOCKED says who holds it', async (t) => {
 });
 
 test('READ_ONLY', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await open(path);
   await (await log.topic('t')).append('a');
   await log.close();
@@ -315,7 +315,7 @@ test('READ_ONLY', async (t) => {
 });
 
 test('IO has the errno of the system', async (t) => {
-  const path = join(directory(t), 'file');
+  const path = join(directory(), 'file');
   writeFileSync(path, 'not a directory');
   const error = await open(join(path, 'log')).catch((reason) => reason);
   assert.equal(error.code, 'IO');
@@ -344,7 +344,7 @@ test('FULL, when the topic rejects', async (t) => {
 });
 
 test('NO_SPACE uses no offset and passes', async (t) => {
-  const path = directory(t);
+  const path = directory();
   mkdirSync(join(path, 'small'));
   const small = join(path, 'small');
   const mounted = await runFile('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', small]).catch(
@@ -386,7 +386,7 @@ function segmentOf(path) {
 }
 
 async function damaged(t) {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await open(path);
   const topic = await log.topic('t');
   for (let i = 0; i < 100; i++) await topic.append(Buffer.alloc(1000, i));
@@ -428,7 +428,7 @@ test('GAP says what is missing, once, for those who ask', async (t) => {
 });
 
 test('what recovery cut is in its report', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await open(path);
   const topic = await log.topic('t');
   for (let i = 0; i < 10; i++) await topic.append(Buffer.alloc(1000, i));

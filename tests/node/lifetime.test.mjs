@@ -20,7 +20,7 @@ const PROLOGUE = `
 
 // Runs a child on a log in a directory of its own, and gives what the log holds afterwards.
 async function child(test, source, options) {
-  const path = join(directory(test), 'log');
+  const path = join(directory(), 'log');
   const result = await runModule(test, PROLOGUE + source, { args: [path], ...options });
   assert.equal(result.timedOut, false, 'the process hangs');
   assert.equal(result.signal, null, result.stderr);
@@ -90,7 +90,7 @@ test('a wait that is asked to does', async (t) => {
 
 for (const exit of ['process.exit(3)', 'process.reallyExit(3)', 'process.kill(process.pid)']) {
   test(`${exit} during waits and work`, async (t) => {
-    const path = join(directory(t), 'log');
+    const path = join(directory(), 'log');
     const result = await runModule(
       t,
       `${PROLOGUE}
@@ -180,7 +180,7 @@ test('closing in any order', async (t) => {
 });
 
 test('a closed log holds no files', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const held = () =>
     readdirSync('/proc/self/fd')
       .map((fd) => {
@@ -227,7 +227,7 @@ test('disposal', async (t) => {
 });
 
 test('a child that was forked has its own logs', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const log = await openLog(t);
   const file = join(home, `fork-${process.pid}.cjs`);
   writeFileSync(

@@ -81,7 +81,7 @@ for (const [name, loop] of Object.entries(LOOPS)) {
        const turns = await until(2500);
        console.log(JSON.stringify({ turns, growth: (await settle()) - before }));
        await log.close();`,
-      { args: [join(directory(t), 'log')], nodeArgs: ['--expose-gc'] },
+      { args: [join(directory(), 'log')], nodeArgs: ['--expose-gc'] },
     );
     assert.equal(result.code, 0, result.stderr);
     const { turns, growth } = JSON.parse(result.stdout);

@@ -573,7 +573,7 @@ for (const [what, close] of [
   for (const waits of [false, true]) {
     const how = waits ? ' from a wait' : '';
     test(`closing ${what} gives its partitions back${how}`, async (t) => {
-      const where = path.join(directory(t), 'log');
+      const where = path.join(directory(), 'log');
       const open = async (name) => {
         const log = await edgelog.open(where);
         t.after(() => log.close());
@@ -612,7 +612,7 @@ function file(test, name, source) {
 }
 
 test('a worker that ends gives its partitions back, wherever it was', async (t) => {
-  const where = path.join(directory(t), 'log');
+  const where = path.join(directory(), 'log');
   const log = await edgelog.open(where);
   t.after(() => log.close());
   const topic = await log.topic('t', { partitions: 2 });
@@ -632,7 +632,7 @@ test('a worker that ends gives its partitions back, wherever it was', async (t) 
 });
 
 test('a process gives its partitions back, or loses them when it is killed', async (t) => {
-  const where = path.join(directory(t), 'log');
+  const where = path.join(directory(), 'log');
   const source = file(
     t,
     'process',

@@ -96,7 +96,7 @@ test('the addon takes the engine from where its mode says', async (t) => {
 });
 
 test('the loader says what it tried', async (t) => {
-  const path = directory(t);
+  const path = directory();
   cpSync(installed, path, { recursive: true });
   for (const name of readdirSync(path)) if (name.endsWith('.node')) rmSync(join(path, name));
   assert.throws(

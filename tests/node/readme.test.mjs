@@ -19,7 +19,7 @@ for (const [i, [, source, output]] of samples.entries()) {
   test(`sample ${i + 1} of the README`, async (t) => {
     const file = join(home, `sample-${i + 1}.mjs`);
     writeFileSync(file, source);
-    const result = await runFile(process.execPath, [file], { cwd: directory(t) });
+    const result = await runFile(process.execPath, [file], { cwd: directory() });
     assert.equal(result.stderr, '');
     // Lines end where their text ends.
     assert.equal(result.stdout.replace(/ +$/gm, ''), output);

@@ -103,7 +103,7 @@ test('scenarios', { concurrency: 4 }, async (t) => {
       const difference = differs.get(scenario.name);
       const skip = difference?.skip ? difference.why : false;
       return t.test(scenario.name, { skip }, async (t) => {
-        const world = new World(join(directory(t), 'log'));
+        const world = new World(join(directory(), 'log'));
         try {
           assert.deepEqual(await run(world, scenario, difference), []);
         } finally {

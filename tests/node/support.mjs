@@ -16,16 +16,22 @@ export const installed = join(home, 'node_modules', 'edgelog');
 
 export const edgelog = require('edgelog');
 
-// A directory for one test.
-export function directory(test) {
+// A directory for one test. It goes with the process: a log that is closed later, in a hook of the
+// test, would miss its LOCK.
+export function directory() {
   const path = mkdtempSync(join(tmpdir(), 'edgelog-'));
-  test.after(() => rmSync(path, { recursive: true, force: true }));
+  directories.push(path);
   return path;
 }
 
+const directories = [];
+process.on('exit', () => {
+  for (const path of directories) rmSync(path, { recursive: true, force: true });
+});
+
 // An open log in a directory of its own.
 export async function openLog(test, options) {
-  const path = directory(test);
+  const path = directory();
   const log = await edgelog.open(join(path, 'log'), options);
   test.after(() => log.close());
   return log;

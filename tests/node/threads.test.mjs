@@ -29,7 +29,7 @@ function withWorkers(test, { main, worker, path }) {
 
 test('workers append and read side by side', async (t) => {
   const result = await withWorkers(t, {
-    path: join(directory(t), 'log'),
+    path: join(directory(), 'log'),
     main: `
       const workers = [0, 1, 2, 3].map(start);
       const counts = await Promise.all(workers.map(message));
@@ -51,7 +51,7 @@ test('workers append and read side by side', async (t) => {
 });
 
 test('a worker that ends flushes and closes', async (t) => {
-  const path = join(directory(t), 'log');
+  const path = join(directory(), 'log');
   const result = await withWorkers(t, {
     path,
     main: `
@@ -82,7 +82,7 @@ test('a worker that ends flushes and closes', async (t) => {
 
 test('workers are terminated in the middle of anything', async (t) => {
   const result = await withWorkers(t, {
-    path: join(directory(t), 'log'),
+    path: join(directory(), 'log'),
     main: `
       for (let i = 0; i < 12; i++) {
         const worker = start(i);
@@ -120,7 +120,7 @@ test('the addon is loaded by workers alone, and again after they ended', async (
        await new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject));
      }
      console.log('alive');`,
-    { args: [join(directory(t), 'log')] },
+    { args: [join(directory(), 'log')] },
   );
   assert.equal(result.stdout, 'alive\n', result.stderr);
   assert.deepEqual([result.code, result.signal], [0, null]);

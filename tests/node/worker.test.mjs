@@ -66,7 +66,7 @@ async function doneByKilled(t, cwd, source, group) {
 }
 
 test('a worker survives kill -9 without losing anything', { timeout: 300_000 }, async (t) => {
-  const cwd = directory(t);
+  const cwd = directory();
   const log = await edgelog.open(join(cwd, 'jobs'));
   t.after(() => log.close());
   const topic = await log.topic('jobs');
@@ -84,7 +84,7 @@ test('a worker survives kill -9 without losing anything', { timeout: 300_000 }, 
 
 test('a worker of an ordered group keeps the order, too', { timeout: 300_000 }, async (t) => {
   const KEYS = 50;
-  const cwd = directory(t);
+  const cwd = directory();
   const log = await edgelog.open(join(cwd, 'shop'));
   t.after(() => log.close());
   const topic = await log.topic('orders', { partitions: 8 });
