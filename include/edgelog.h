@@ -660,7 +660,7 @@ typedef struct edgelog_topic_options {
   uint32_t sync_interval_ms;
   /** What may be buffered for each partition. 0: 65536. */
   uint32_t buffer_bytes;
-  /** The size of a segment. 0: chosen from max_bytes. */
+  /** The size of a segment. 0: chosen from max_bytes and the log's log_bytes_max. */
   uint64_t segment_bytes;
   /** What the topic may take on the medium. 0: no limit. */
   uint64_t max_bytes;

@@ -131,8 +131,7 @@ impl Context {
     /// boot, or behind the last known moment of another boot by the time since this boot. Where
     /// this one has lasted longer than that one had at that moment, only by what it is longer: a
     /// container that is started again tells of another boot, and the machine's clock has gone on
-    /// all along.
-    /// A mark that does not tell its boot, or a machine that does not, adds nothing.
+    /// all along. A mark that does not tell its boot, or a machine that does not, adds nothing.
     pub(crate) fn start_clock(&self, marks: impl Iterator<Item = (ClockMark, u64)>) {
         let boot_ms = self.sys.boot_ms();
         let run_ms = marks.map(|(mark, run_last_ms)| {

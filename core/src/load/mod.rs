@@ -9,7 +9,6 @@ use crate::describe::{CheckpointBody, LogBody, TopicBody};
 use crate::error::{Error, Kind, Result};
 use crate::group;
 use crate::group::sizes::GroupFile;
-
 use crate::limits::LOOKS_MAX;
 use crate::meta::{self, Meta};
 use crate::names::{self, SegmentName};
