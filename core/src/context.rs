@@ -142,9 +142,8 @@ impl Context {
                     .run_ms
                     .saturating_add(boot_ms.saturating_sub(mark.boot_ms));
             } else {
-                let ran_ms = run_last_ms.saturating_sub(mark.run_ms);
-                let last_boot_ms = mark.boot_ms.saturating_add(ran_ms);
-                boot_ms.checked_sub(last_boot_ms).unwrap_or(boot_ms)
+                let lasted_ms = mark.boot_ms_at(run_last_ms);
+                boot_ms.checked_sub(lasted_ms).unwrap_or(boot_ms)
             };
             run_last_ms.max(mark.run_ms).saturating_add(since)
         });

@@ -42,11 +42,9 @@ impl Inner {
             }
         }
         let context = self.context();
-        if context.is_over(needed) {
-            let floors = self.floors(topic)?;
-            let is_made = self.drop_of_all(needed)?;
-            let passing_bytes = floors.passing_bytes(partition).unwrap_or(0);
-            if !is_made && context.is_over(needed.saturating_sub(passing_bytes)) {
+        if context.is_over(needed) && !self.drop_of_all(needed)? {
+            let passing_bytes = self.floors(topic)?.passing_bytes(partition).unwrap_or(0);
+            if context.is_over(needed.saturating_sub(passing_bytes)) {
                 let name = &topic.shared.name;
                 return Err(full(name, "log_bytes_max", context.log_bytes_max, needed));
             }

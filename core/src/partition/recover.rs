@@ -132,17 +132,15 @@ impl Recovery<'_> {
         };
         if promised > next_offset {
             self.missing(&last, next_offset, promised);
+            next_offset = promised;
         }
-        if given > next_offset.max(promised) {
+        if given > next_offset {
             // Only written, and lost like a torn tail, but a group has seen them.
-            let first = next_offset.max(promised);
-            self.damage(DamageKind::TornTail, &last, 0, 0, first, given);
+            self.damage(DamageKind::TornTail, &last, 0, 0, next_offset, given);
+            next_offset = given;
         }
-        if promised.max(given) > next_offset {
-            next_offset = promised.max(given);
-            if let Some(writer) = &mut active {
-                writer.skip_to(next_offset);
-            }
+        if let Some(writer) = active.as_mut().filter(|_| next_offset > last.base) {
+            writer.skip_to(next_offset);
         }
         if let Some(name) = unborn.filter(|name| name.base >= next_offset) {
             active = Some(self.begin(name));
@@ -234,11 +232,9 @@ impl Recovery<'_> {
     /// container that is started again tells of another boot, too, and the machine has not lost
     /// what it kept in memory.
     fn has_survived(&self, clock: &ClockMark, run_last_ms: u64) -> bool {
-        let ran_ms = run_last_ms.saturating_sub(clock.run_ms);
-        let last_boot_ms = clock.boot_ms.saturating_add(ran_ms);
         clock.boot_id != self.context.boot_id()
             && clock.boot_id != 0
-            && self.context.sys.boot_ms() < last_boot_ms
+            && self.context.sys.boot_ms() < clock.boot_ms_at(run_last_ms)
     }
 
     /// A file that never became a segment: it is emptied, or removed where a later one stays.

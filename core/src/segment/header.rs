@@ -26,6 +26,14 @@ pub(crate) struct ClockMark {
     pub run_ms: u64,
 }
 
+impl ClockMark {
+    /// How long that boot had lasted at a later moment of the running time.
+    pub(crate) fn boot_ms_at(&self, run_ms: u64) -> u64 {
+        self.boot_ms
+            .saturating_add(run_ms.saturating_sub(self.run_ms))
+    }
+}
+
 /// What a segment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
