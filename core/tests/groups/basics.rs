@@ -371,10 +371,7 @@ fn a_configuration_that_others_do_not_learn_of_is_an_error() {
     let mut has_failed = 0;
     for operations in 0..24 {
         let sys = FaultySys::new();
-        let shared = LogOptions {
-            mode: Mode::Shared,
-            ..crate::support::manual()
-        };
+        let shared = crate::support::manual_shared();
         let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
         let (here, there) = (open(), open());
         let group = |log: &Log| {
@@ -401,10 +398,7 @@ fn a_configuration_that_others_do_not_learn_of_is_an_error() {
 #[test]
 fn what_another_process_configured_counts_for_the_next_call() {
     let sys = edgelog_core::sys::faulty::FaultySys::new();
-    let shared = LogOptions {
-        mode: Mode::Shared,
-        ..crate::support::manual()
-    };
+    let shared = crate::support::manual_shared();
     let open = || Log::open_on(std::sync::Arc::new(sys.clone()), &shared).unwrap();
     let (here, there) = (open(), open());
     let group = |log: &Log| {

@@ -1,9 +1,8 @@
 //! A log with one topic on a machine in memory, and short words for what the tests do.
 
-use crate::support::{from_environment, manual, open_well};
+use crate::support::{manual, open_well};
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::*;
-use std::collections::BTreeMap;
 
 pub struct Desk {
     pub sys: FaultySys,
@@ -147,27 +146,4 @@ pub fn rows(first: u64, count: u64, deliveries: u32) -> Vec<Row> {
     (first..first + count)
         .map(|offset| (0, offset, deliveries))
         .collect()
-}
-
-/// Random sequences of so many steps each, unless the environment says otherwise; fails with one
-/// example of each kind of failure.
-pub fn run_sequences(steps: u64, sequence: fn(u64, u64) -> std::result::Result<(), String>) {
-    let steps = from_environment("EDGELOG_STEPS").unwrap_or(steps);
-    let seeds = match from_environment("EDGELOG_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(40),
-    };
-    println!("seeds {seeds:?}, {steps} steps each");
-    let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
-    for seed in seeds {
-        if let Err(text) = sequence(seed, steps) {
-            let letters = text.chars().filter(char::is_ascii_alphabetic);
-            let kind: String = letters.take(40).collect();
-            kinds.entry(kind).or_insert((text, 0)).1 += 1;
-        }
-    }
-    for (text, count) in kinds.values() {
-        println!("{count} times: {text:.6000}");
-    }
-    assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
 }

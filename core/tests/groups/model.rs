@@ -3,9 +3,9 @@
 //! Each sequence has a seed, which a failure names; `EDGELOG_SEED=n` repeats one,
 //! `EDGELOG_SEQUENCES=n` runs more of them and `EDGELOG_STEPS=n` longer ones.
 
-use crate::desk::{run_sequences, Row};
+use crate::desk::Row;
 use crate::naive::{Boot, Live, Naive, Place, Taken, Truth};
-use crate::support::{existing, kill, manual, open_well, read_all, Rng};
+use crate::support::{existing, kill, manual_shared, open_well, read_all, run_sequences, Rng};
 use edgelog_core::sys::faulty::{FaultySys, Repeat};
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
@@ -45,10 +45,7 @@ fn open_all(sys: &FaultySys, is_shared: bool) -> Vec<Log> {
     if !is_shared {
         return vec![open_well(sys)];
     }
-    let options = LogOptions {
-        mode: Mode::Shared,
-        ..manual()
-    };
+    let options = manual_shared();
     let open = || Log::open_on(Arc::new(sys.clone()), &options).unwrap();
     vec![open(), open()]
 }
@@ -882,5 +879,5 @@ fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
 
 #[test]
 fn groups_answer_what_the_model_says() {
-    run_sequences(600, sequence);
+    run_sequences(600, 40, sequence);
 }

@@ -99,10 +99,7 @@ fn a_look_before_the_first_change_does_not_keep_old_leases() {
     drop(group);
     std::mem::forget(b);
     kill(&sys, log);
-    let options = LogOptions {
-        mode: Mode::Shared,
-        ..crate::support::manual()
-    };
+    let options = crate::support::manual_shared();
     let log = Log::open_on(std::sync::Arc::new(sys.clone()), &options).unwrap();
     let group = opened(&log, &ordered());
     assert_eq!(holders(&group), [Some("b".into())]);

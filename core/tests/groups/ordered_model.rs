@@ -7,9 +7,9 @@
 //! most; epochs rise; who is fenced changes nothing; what is delivered is accounted for; no lease
 //! outlives its holder; and in the end everything is settled.
 
-use crate::desk::{run_sequences, Row};
+use crate::desk::Row;
 use crate::process::Process;
-use crate::support::{existing, manual, Rng};
+use crate::support::{existing, manual, run_sequences, Rng};
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
@@ -606,5 +606,5 @@ fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
 
 #[test]
 fn ordered_groups_keep_what_they_promise() {
-    run_sequences(300, sequence);
+    run_sequences(300, 40, sequence);
 }

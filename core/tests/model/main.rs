@@ -18,8 +18,7 @@ mod support;
 
 use edgelog_core::ReaderOptions;
 use run::Run;
-use std::collections::BTreeMap;
-use support::from_environment;
+use support::run_sequences;
 
 /// Runs one sequence; answers what failed, with the seed and the story.
 fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
@@ -49,23 +48,5 @@ fn sequence(seed: u64, steps: u64) -> std::result::Result<(), String> {
 
 #[test]
 fn the_engine_answers_what_the_model_says() {
-    let steps = from_environment("EDGELOG_STEPS").unwrap_or(60);
-    let seeds = match from_environment("EDGELOG_SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(2_000),
-    };
-    println!("seeds {seeds:?}, {steps} steps each");
-    // By their words, without the numbers: one fault must not hide another.
-    let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
-    for seed in seeds {
-        if let Err(text) = sequence(seed, steps) {
-            let letters = text.chars().filter(char::is_ascii_alphabetic);
-            let kind: String = letters.take(40).collect();
-            kinds.entry(kind).or_insert((text, 0)).1 += 1;
-        }
-    }
-    for (text, count) in kinds.values() {
-        println!("{count} times: {text:.3000}");
-    }
-    assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
+    run_sequences(60, 2_000, sequence);
 }

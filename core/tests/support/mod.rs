@@ -4,6 +4,7 @@
 use edgelog_core::sys::faulty::FaultySys;
 use edgelog_core::sys::Sys;
 use edgelog_core::*;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +48,34 @@ impl Rng {
 /// A number from the environment: how long to run, or which seed to repeat.
 pub fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// Random sequences of so many steps each, and so many of them unless the environment says
+/// otherwise; fails with one example of each kind of failure.
+pub fn run_sequences(
+    steps: u64,
+    sequences: u64,
+    sequence: fn(u64, u64) -> std::result::Result<(), String>,
+) {
+    let steps = from_environment("EDGELOG_STEPS").unwrap_or(steps);
+    let seeds = match from_environment("EDGELOG_SEED") {
+        Some(seed) => seed..=seed,
+        None => 1..=from_environment("EDGELOG_SEQUENCES").unwrap_or(sequences),
+    };
+    println!("seeds {seeds:?}, {steps} steps each");
+    // By their words, without the numbers: one fault must not hide another.
+    let mut kinds: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    for seed in seeds {
+        if let Err(text) = sequence(seed, steps) {
+            let letters = text.chars().filter(char::is_ascii_alphabetic);
+            let kind: String = letters.take(40).collect();
+            kinds.entry(kind).or_insert((text, 0)).1 += 1;
+        }
+    }
+    for (text, count) in kinds.values() {
+        println!("{count} times: {text:.6000}");
+    }
+    assert!(kinds.is_empty(), "{} kinds of failures", kinds.len());
 }
 
 /// A record that was read, with everything that it has.
@@ -105,6 +134,14 @@ pub fn manual() -> LogOptions {
         mode: Mode::Exclusive,
         maintenance: Maintenance::Manual,
         ..LogOptions::default()
+    }
+}
+
+/// Opened beside other processes, with nothing in the background.
+pub fn manual_shared() -> LogOptions {
+    LogOptions {
+        mode: Mode::Shared,
+        ..manual()
     }
 }
 
