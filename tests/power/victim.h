@@ -101,6 +101,11 @@ static inline const char *tag_of(const edgelog_record *record) {
   return memcmp(end + 1, wanted, rest) == 0 ? tag : NULL;
 }
 
+/* Half of what victims append is to survive the power's end. */
+static inline uint32_t some_durability(void) {
+  return dice(2) ? EDGELOG_DURABILITY_SYNCED : EDGELOG_DURABILITY_WRITTEN;
+}
+
 /* Appends `count` records of `size` bytes or a bit more each, and tells before and after. Without a
  * key it goes to the partition, else to the key's. Size 0: tombstones. */
 static inline edgelog_status append(edgelog_topic *topic, const char *name, uint32_t partition,
@@ -178,10 +183,28 @@ static inline void open_log(void) {
        options.maintenance ? "manual" : "background");
 }
 
+static inline void close_log(void) {
+  need("close", edgelog_close(the_log, &error));
+  tell("CLOSED");
+}
+
 static inline edgelog_topic *open_topic(const char *name, const edgelog_topic_options *options) {
   edgelog_topic *topic = NULL;
   need(name, edgelog_topic_open(the_log, name, EDGELOG_ZERO_TERMINATED, options, &topic, &error));
+  if (options && options->max_bytes) tell("LIMIT %s %" PRIu64, name, options->max_bytes);
   return topic;
+}
+
+static inline void close_topic(edgelog_topic *topic) {
+  told("topic close", edgelog_topic_close(topic, &error), "");
+}
+
+/* What was deleted may not come back. */
+static inline void delete_topic(edgelog_topic *topic, const char *name) {
+  tell("TRY-DELETE %s", name);
+  need("delete", edgelog_topic_delete(the_log, name, EDGELOG_ZERO_TERMINATED, &error));
+  tell("DELETED %s", name);
+  edgelog_topic_close(topic, NULL);
 }
 
 static inline void maintain(void) {

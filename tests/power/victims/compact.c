@@ -22,10 +22,9 @@ static void open_all(void) {
 }
 
 static void close_all(void) {
-  told("topic close", edgelog_topic_close(ruled, &error), "");
-  told("topic close", edgelog_topic_close(own, &error), "");
-  need("close", edgelog_close(the_log, &error));
-  tell("CLOSED");
+  close_topic(ruled);
+  close_topic(own);
+  close_log();
 }
 
 static int key_of(const edgelog_record *record) {
@@ -64,7 +63,7 @@ static void append_some(void) {
   uint32_t size = !is_own && dice(10) == 0 ? 0 : 1 + dice(400);
   snprintf(key, sizeof key, "k%u", dice(KEYS));
   append(is_own ? own : ruled, is_own ? own_name : ruled_name, 0, key, size, 1 + dice(3),
-         dice(2) ? EDGELOG_DURABILITY_SYNCED : EDGELOG_DURABILITY_WRITTEN, "");
+         some_durability(), "");
 }
 
 int main(int count, char **words) {

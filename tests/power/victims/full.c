@@ -13,7 +13,6 @@ static void open_all(void) {
   open_log();
   options.max_bytes = RING_BYTES;
   ring = open_topic(ring_name, &options);
-  tell("LIMIT %s %d", ring_name, RING_BYTES);
   pile = open_topic(pile_name, NULL);
   group_options.durability = EDGELOG_DURABILITY_SYNCED;
   group_options.ack_timeout_ms = 500;
@@ -25,18 +24,11 @@ static edgelog_status append_to_ring(void) {
                 refused);
 }
 
-/* Of the pile nothing is promised once it is to go. */
-static void delete_pile(void) {
-  tell("TRY-DELETE %s", pile_name);
-  need("delete", edgelog_topic_delete(the_log, pile_name, EDGELOG_ZERO_TERMINATED, &error));
-  tell("DELETED %s", pile_name);
-  edgelog_topic_close(pile, NULL);
-}
-
 /* When a topic of some size went, appending goes on without a new open. */
 static void make_room(void) {
   int left = TRIES;
-  delete_pile();
+  /* Of the pile nothing is promised once it is to go. */
+  delete_topic(pile, pile_name);
   while (append_to_ring() < 0)
     if (--left == 0) {
       tell("FAULT there is no room again");

@@ -15,7 +15,6 @@ static void open_all(void) {
   options.segment_bytes = 8192;
   options.max_bytes = BYTES_MAX;
   topic = open_topic(topic_name, &options);
-  tell("LIMIT %s %d", topic_name, BYTES_MAX);
   group_options.ack_timeout_ms = 150;
   group_options.durability = EDGELOG_DURABILITY_SYNCED;
   join(&members[0], topic, topic_name, "safe", &group_options);
@@ -26,9 +25,8 @@ static void open_all(void) {
 static void close_all(void) {
   leave(&members[0]);
   leave(&members[1]);
-  told("topic close", edgelog_topic_close(topic, &error), "");
-  need("close", edgelog_close(the_log, &error));
-  tell("CLOSED");
+  close_topic(topic);
+  close_log();
 }
 
 static void work(struct member *member) {
@@ -46,7 +44,7 @@ int main(int count, char **words) {
     maybe_set_clock();
     if (number < 70)
       append(topic, topic_name, dice(PARTITIONS), NULL, 1 + dice(300), 1 + dice(3),
-             dice(2) ? EDGELOG_DURABILITY_SYNCED : EDGELOG_DURABILITY_WRITTEN, "");
+             some_durability(), "");
     else if (number < 190) work(&members[dice(2)]);
     else if (number < 198) maintain();
     else {

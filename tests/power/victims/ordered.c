@@ -14,7 +14,6 @@ static void open_all(void) {
   options.segment_bytes = 8192;
   options.max_bytes = BYTES_MAX;
   topic = open_topic(topic_name, &options);
-  tell("LIMIT %s %d", topic_name, BYTES_MAX);
   group_options.ordered = 1;
   group_options.durability = EDGELOG_DURABILITY_SYNCED;
   join(&member, topic, topic_name, "line", &group_options);
@@ -22,9 +21,8 @@ static void open_all(void) {
 
 static void close_all(void) {
   leave(&member);
-  told("topic close", edgelog_topic_close(topic, &error), "");
-  need("close", edgelog_close(the_log, &error));
-  tell("CLOSED");
+  close_topic(topic);
+  close_log();
 }
 
 static void tell_epochs(void) {
@@ -59,7 +57,7 @@ int main(int count, char **words) {
     snprintf(key, sizeof key, "key%u", dice(20));
     if (number < 70)
       append(topic, topic_name, 0, key, 1 + dice(300), 1,
-             dice(2) ? EDGELOG_DURABILITY_SYNCED : EDGELOG_DURABILITY_WRITTEN, "");
+             some_durability(), "");
     else if (number < 160) work();
     else if (number < 180) tell_epochs();
     else if (number < 190) give_back();

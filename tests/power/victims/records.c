@@ -18,7 +18,6 @@ static void open_kind(int kind) {
   options.segment_bytes = kinds[kind].segment_bytes;
   options.max_bytes = kinds[kind].max_bytes;
   topics[kind] = open_topic(kinds[kind].name, &options);
-  tell("LIMIT %s %u", kinds[kind].name, kinds[kind].max_bytes);
 }
 
 static void open_all(void) {
@@ -28,9 +27,8 @@ static void open_all(void) {
 
 static void close_all(void) {
   for (int kind = 0; kind < TOPICS; kind++)
-    told("topic close", edgelog_topic_close(topics[kind], &error), "");
-  need("close", edgelog_close(the_log, &error));
-  tell("CLOSED");
+    close_topic(topics[kind]);
+  close_log();
 }
 
 static uint32_t some_size(void) {
@@ -48,13 +46,8 @@ static void append_some(void) {
          durability, "");
 }
 
-/* What was deleted may not come back. */
 static void delete_brief(void) {
-  const char *name = kinds[BRIEF].name;
-  tell("TRY-DELETE %s", name);
-  need("delete", edgelog_topic_delete(the_log, name, EDGELOG_ZERO_TERMINATED, &error));
-  tell("DELETED %s", name);
-  edgelog_topic_close(topics[BRIEF], NULL);
+  delete_topic(topics[BRIEF], kinds[BRIEF].name);
   open_kind(BRIEF);
 }
 
